@@ -1,0 +1,110 @@
+"""System checks: a setting that cannot work is named when a command starts, not when it hurts."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Warning, register
+from django.core.exceptions import ImproperlyConfigured
+
+from .conf import Conf, conf
+
+
+@register()
+def check_conf(**kwargs: Any) -> list[CheckMessage]:
+    """Names, types, bounds, and the relations between knobs."""
+    try:
+        values = conf()
+    except (ImproperlyConfigured, TypeError, ValueError) as error:
+        return [Error(str(error), id="scheduler_app.E001")]
+    return [*_bounds(values), *_relations(values)]
+
+
+def _bounds(values: Conf) -> list[CheckMessage]:
+    found: list[CheckMessage] = []
+    for spec in dataclasses.fields(values):
+        value, least = getattr(values, spec.name), spec.metadata["least"]
+        if least is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            found.append(Error(f"SCHEDULER[{spec.name!r}] must be a number, not {value!r}.", id="scheduler_app.E002"))
+        elif value < least:
+            found.append(
+                Error(f"SCHEDULER[{spec.name!r}] is {value}; the least is {least:g}.", id="scheduler_app.E003")
+            )
+    return found
+
+
+def _relations(values: Conf) -> list[CheckMessage]:
+    found: list[CheckMessage] = []
+    if values.lease_seconds < 2 * values.heartbeat_seconds:
+        found.append(
+            Error(
+                "SCHEDULER['lease_seconds'] must be at least twice heartbeat_seconds.",
+                hint="One late heartbeat would otherwise make a living process count as dead.",
+                id="scheduler_app.E004",
+            )
+        )
+    if values.task_heartbeat_timeout_seconds < 2 * values.heartbeat_seconds:
+        found.append(
+            Error(
+                "SCHEDULER['task_heartbeat_timeout_seconds'] must be at least twice heartbeat_seconds.",
+                id="scheduler_app.E005",
+            )
+        )
+    if values.database_alias not in settings.DATABASES:
+        found.append(
+            Error(
+                f"SCHEDULER['database_alias'] is {values.database_alias!r}, which is not in DATABASES.",
+                hint=f"DATABASES has: {', '.join(sorted(settings.DATABASES))}.",
+                id="scheduler_app.E006",
+            )
+        )
+    try:
+        ZoneInfo(values.default_timezone)
+    except (KeyError, ValueError, OSError):
+        found.append(
+            Error(f"SCHEDULER['default_timezone'] {values.default_timezone!r} is no zone.", id="scheduler_app.E007")
+        )
+    return found
+
+
+@register()
+def check_engine(**kwargs: Any) -> list[CheckMessage]:
+    """Our tables need PostgreSQL: SKIP LOCKED, NOTIFY, partial indexes."""
+    database = settings.DATABASES.get(getattr(settings, "SCHEDULER", {}).get("database_alias", "default"), {})
+    if "postg" in database.get("ENGINE", ""):
+        return []
+    return [
+        Error(
+            f"The scheduler's database uses {database.get('ENGINE') or 'no engine'}; it needs PostgreSQL.",
+            hint="Set DATABASE_URL=postgresql://user:password@host/name.",
+            id="scheduler_app.E008",
+        )
+    ]
+
+
+@register(deploy=True)
+def check_keys(**kwargs: Any) -> list[CheckMessage]:
+    """Keys that were made up for this process only."""
+    found: list[CheckMessage] = []
+    if getattr(settings, "SECRET_KEY_IS_TEMPORARY", False):
+        found.append(
+            Warning(
+                "No secret key is set: sessions end with this process.",
+                hint="Set SCHEDULER_SECRET_KEY, or start bin/run once.",
+                id="scheduler_app.W001",
+            )
+        )
+    if not conf().fernet_keys:
+        found.append(
+            Warning(
+                "No Fernet key is set: variables and connections cannot be stored.",
+                hint="Set SCHEDULER_FERNET_KEYS, or start bin/run once.",
+                id="scheduler_app.W002",
+            )
+        )
+    return found

@@ -1,0 +1,115 @@
+"""Every knob of the scheduler: its default, its unit (in its name) and what it does.
+
+``Conf`` is filled from ``settings.SCHEDULER``, a dict whose keys are the field names below. In the bundled project each
+field can also be set by the environment variable ``SCHEDULER_<FIELD IN CAPITALS>`` (``settings.py`` does that), and
+``docs/settings.md`` is written from this file. To add a knob, add one line.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+
+#: Variables of our environment that no user code may see; ``supervisor/`` takes them out of a child's environment.
+SECRET_ENVIRONMENT = (
+    "DATABASE_URL",
+    "SCHEDULER_SECRET_KEY",
+    "SCHEDULER_FERNET_KEYS",
+    "SCHEDULER_ADMIN_PASSWORD",
+    "SCHEDULER_CELERY_BROKER_URL",
+    "SCHEDULER_TEST_DATABASE",
+    "DJANGO_SETTINGS_MODULE",
+)
+
+
+def knob(default: Any, doc: str, *, least: float | None = None, secret: bool = False) -> Any:
+    """A field of :class:`Conf`: its default, one sentence, the least value allowed, and whether it may be shown."""
+    return dataclasses.field(default=default, repr=not secret, metadata={"doc": doc, "least": least})
+
+
+@dataclass(frozen=True)
+class Conf:
+    # Places
+    home: Path = knob(Path(".scheduler"), "Folder of everything that is kept on this machine.")
+    dags_folder: Path = knob(Path(".scheduler/dags"), "Folder with the DAG files (default: dags in home).")
+    log_folder: Path = knob(Path(".scheduler/logs"), "Folder of the logs of task attempts (default: logs in home).")
+    load_examples: bool = knob(True, "Whether the example DAGs are loaded too.")
+    database_alias: str = knob("default", "Key in DATABASES of the database that holds the scheduler's tables.")
+
+    # Web server
+    host: str = knob("127.0.0.1", "Address on which the web server of `bin/run` listens.")
+    port: int = knob(8080, "Port on which the web server of `bin/run` listens.", least=1)
+    web_threads: int = knob(8, "Threads of the web server of `bin/run`.", least=1)
+
+    # Scheduler
+    idle_poll_seconds: float = knob(1.0, "Longest sleep of an idle scheduler when no notification comes.", least=0.01)
+    parallelism: int = knob(32, "Task attempts that one local executor runs at once.", least=1)
+    max_tis_per_query: int = knob(512, "Task instances that one tick considers for hand-out.", least=1)
+    max_runs_per_tick: int = knob(512, "Runs that one tick looks at.", least=1)
+    heartbeat_seconds: float = knob(5.0, "Time between two heartbeats of a scheduler, processor or runner.", least=0.1)
+    lease_seconds: float = knob(30.0, "Time without a heartbeat after which a process counts as dead.", least=1)
+    task_heartbeat_timeout_seconds: float = knob(
+        60.0, "Time without a heartbeat after which a running task instance counts as lost.", least=1
+    )
+    queued_timeout_seconds: float = knob(600.0, "Time that a hand-out may wait to be started.", least=1)
+    sweep_seconds: float = knob(300.0, "Time between two sweeps for work that no wake announced.", least=1)
+
+    # Defaults of DAGs
+    max_active_tasks_per_dag: int = knob(16, "Active tasks of a DAG's run when the file does not say.", least=1)
+    max_active_runs_per_dag: int = knob(16, "Running runs of a DAG when the file does not say.", least=1)
+    dags_are_paused_at_creation: bool = knob(True, "Whether a new DAG is paused until a person unpauses it.")
+    default_timezone: str = knob("UTC", "Zone of DAGs that name none.")
+
+    # DAG processor
+    dag_dir_scan_seconds: float = knob(5.0, "Time between two looks at the files of the DAG folder.", least=0.1)
+    parse_timeout_seconds: float = knob(50.0, "Time that the import of one DAG file may take.", least=0.1)
+    parse_memory_mb: int = knob(2048, "Memory that the import of one DAG file may take; 0 is no limit.", least=0)
+    parse_processes: int = knob(2, "DAG files that are parsed at once.", least=1)
+
+    # Attempts
+    kill_grace_seconds: float = knob(15.0, "Time from SIGTERM to SIGKILL for a task that must stop.", least=0)
+    max_message_mb: int = knob(64, "Largest message between a task and its supervisor.", least=1)
+    task_user: str = knob("", "System user that runs user code; empty is the scheduler's own user.")
+
+    # Secrets
+    fernet_keys: tuple[str, ...] = knob((), "Keys for stored secrets, newest first.", secret=True)
+    celery_broker_url: str = knob("", "Broker of the Celery executor.", secret=True)
+
+    # Standalone
+    stop_seconds: float = knob(20.0, "Time that a component of `bin/run` gets to stop before it is killed.", least=1)
+
+
+def from_mapping(values: Mapping[str, Any]) -> Conf:
+    """The knobs of a ``settings.SCHEDULER`` dict. Raises ImproperlyConfigured for a key that does not exist."""
+    specs = {spec.name: spec for spec in dataclasses.fields(Conf)}
+    for name in values:
+        if name not in specs:
+            near = difflib.get_close_matches(name, specs, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise ImproperlyConfigured(f"SCHEDULER has no setting {name!r}.{hint} docs/settings.md lists them.")
+    filled = dict(values)
+    home = Path(filled.setdefault("home", specs["home"].default))
+    filled.setdefault("dags_folder", home / "dags")
+    filled.setdefault("log_folder", home / "logs")
+    for name in ("home", "dags_folder", "log_folder"):
+        filled[name] = Path(filled[name])
+    return Conf(**filled)
+
+
+_cached: tuple[Any, Conf] | None = None
+
+
+def conf() -> Conf:
+    """The knobs in force. Follows ``override_settings(SCHEDULER={…})``."""
+    global _cached
+    source = getattr(settings, "SCHEDULER", None)
+    if _cached is None or _cached[0] is not source:
+        _cached = (source, from_mapping(source or {}))
+    return _cached[1]
