@@ -1,0 +1,48 @@
+"""The rows: one concept a file. ``transitions`` is the only writer of states, ``db`` the only way to the database."""
+
+from .asset import Asset, AssetAlias, AssetEvent, AssetQueuedEvent, AssetUse
+from .dag import (
+    BundleVersion,
+    DagFile,
+    DagModel,
+    DagTag,
+    DagVersion,
+    DagWarning,
+    ParseError,
+    SourceBlob,
+)
+from .effect import Audit, Callback, Trigger
+from .job import Job
+from .pool import Pool
+from .run import DagRun, Wake
+from .secret import Connection, Variable
+from .task import RenderedFields, TaskInstance, TaskInstanceHistory, XCom
+
+__all__ = [
+    "Asset",
+    "AssetAlias",
+    "AssetEvent",
+    "AssetQueuedEvent",
+    "AssetUse",
+    "Audit",
+    "BundleVersion",
+    "Callback",
+    "Connection",
+    "DagFile",
+    "DagModel",
+    "DagRun",
+    "DagTag",
+    "DagVersion",
+    "DagWarning",
+    "Job",
+    "ParseError",
+    "Pool",
+    "RenderedFields",
+    "SourceBlob",
+    "TaskInstance",
+    "TaskInstanceHistory",
+    "Trigger",
+    "Variable",
+    "Wake",
+    "XCom",
+]

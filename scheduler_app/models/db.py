@@ -1,0 +1,87 @@
+"""The one way to the database: our tables may live on a named database of a host project.
+
+Nobody else calls ``transaction.atomic``, ``connection`` or ``on_commit`` (a lint rule says so).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db import DatabaseError, InterfaceError, OperationalError, connections, transaction
+
+from scheduler_app.conf import conf
+
+#: The channel on which committed work is announced: a hint that ends a sleep, never the work itself.
+CHANNEL = "scheduler_wake"
+
+#: SQLSTATEs after which the same transaction may simply be tried again.
+TRANSIENT = frozenset({"40001", "40P01", "55P03", "57P01", "57P02", "57P03", "53300", "08000", "08001", "08003", "08006"})
+
+
+def alias() -> str:
+    """The name in ``settings.DATABASES`` that holds our tables."""
+    return conf().database_alias
+
+
+def connection() -> Any:
+    return connections[alias()]
+
+
+def atomic(*, savepoint: bool = True, durable: bool = False) -> contextlib.AbstractContextManager[Any]:
+    return transaction.atomic(using=alias(), savepoint=savepoint, durable=durable)
+
+
+def on_commit(hint: Callable[[], object]) -> None:
+    """Runs a *hint* after commit (I8): what must happen is a row instead."""
+    transaction.on_commit(hint, using=alias(), robust=True)
+
+
+@contextlib.contextmanager
+def cursor() -> Iterator[Any]:
+    with connection().cursor() as handle:
+        yield handle
+
+
+def fetch(sql: str, params: Sequence[Any] | dict[str, Any] = ()) -> list[tuple[Any, ...]]:
+    """All rows of one statement."""
+    with cursor() as handle:
+        handle.execute(sql, params)
+        return list(handle.fetchall())
+
+
+def execute(sql: str, params: Sequence[Any] | dict[str, Any] = ()) -> int:
+    """Runs one statement and returns how many rows it touched."""
+    with cursor() as handle:
+        handle.execute(sql, params)
+        return int(handle.rowcount)
+
+
+def clock() -> datetime:
+    """The database's clock (I7): called at a process's edge, once a tick, and passed on as ``now``."""
+    now: datetime = fetch("SELECT clock_timestamp()")[0][0]
+    return now
+
+
+def notify() -> None:
+    """Ends the sleep of every scheduler when this transaction commits."""
+    execute(f"NOTIFY {CHANNEL}")
+
+
+def is_transient(error: BaseException) -> bool:
+    """Whether the same transaction may succeed when tried again: lost connection, deadlock, restart."""
+    cause = error.__cause__ if error.__cause__ is not None else error
+    state = getattr(cause, "pgcode", None)
+    if state is not None:
+        return state in TRANSIENT
+    return isinstance(error, (InterfaceError, OperationalError))
+
+
+def close() -> None:
+    """Drops this process's connection; the next statement opens a new one."""
+    connections[alias()].close()
+
+
+__all__ = ["CHANNEL", "DatabaseError", "alias", "atomic", "clock", "close", "connection", "cursor", "execute", "fetch", "is_transient", "notify", "on_commit"]

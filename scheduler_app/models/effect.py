@@ -1,0 +1,98 @@
+"""What must happen after a state change is a row written with it (design decision 8, I8)."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+
+from .run import DagRun
+
+
+class Callback(models.Model):
+    """One user callback to run in a child process. ``dedupe_key`` lets the same change ask for it only once."""
+
+    id = models.BigAutoField(primary_key=True)
+    #: task_success, task_failure, task_retry, task_skipped, task_execute, dag_success, dag_failure, sla_miss
+    kind = models.CharField(max_length=30)
+    dedupe_key = models.CharField(max_length=300, unique=True)
+    dag_id = models.CharField(max_length=250)
+    dag_run = models.ForeignKey(DagRun, null=True, on_delete=models.CASCADE, related_name="callbacks")
+    task_instance_id = models.BigIntegerField(null=True, blank=True)
+    try_number = models.IntegerField(null=True, blank=True)
+    #: error text, reason and whatever else the callback's context needs
+    payload = models.JSONField(default=dict)
+    state = models.CharField(max_length=20, default="pending")
+    attempts = models.IntegerField(default=0)
+    next_at = models.DateTimeField()
+    created_at = models.DateTimeField()
+    started_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+    job_id = models.BigIntegerField(null=True, blank=True)
+    error = models.TextField(null=True, blank=True)
+
+    class Meta:
+        db_table = "scheduler_callback"
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(state__in=["pending", "running", "success", "failed"]), name="callback_state_known"
+            )
+        ]
+        indexes = [
+            models.Index(fields=["next_at", "id"], condition=Q(state="pending"), name="callback_due"),
+            models.Index(fields=["started_at"], condition=Q(state="running"), name="callback_running"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.dedupe_key}"
+
+
+class Audit(models.Model):
+    """Who did what, why, and what it was before (API: eventLogs)."""
+
+    id = models.BigAutoField(primary_key=True)
+    when = models.DateTimeField()
+    event = models.CharField(max_length=60)
+    #: person | task | backfill | command
+    actor_kind = models.CharField(max_length=20, default="person")
+    owner = models.TextField(null=True, blank=True)
+    dag_id = models.CharField(max_length=250, null=True, blank=True)
+    task_id = models.CharField(max_length=250, null=True, blank=True)
+    run_id = models.CharField(max_length=250, null=True, blank=True)
+    map_index = models.IntegerField(null=True, blank=True)
+    try_number = models.IntegerField(null=True, blank=True)
+    logical_date = models.DateTimeField(null=True, blank=True)
+    reason = models.TextField(null=True, blank=True)
+    before = models.JSONField(null=True, blank=True)
+    after = models.JSONField(null=True, blank=True)
+    extra = models.JSONField(null=True, blank=True)
+
+    class Meta:
+        db_table = "scheduler_audit"
+        verbose_name_plural = "audit"
+        indexes = [
+            models.Index(fields=["-when", "-id"], name="audit_newest"),
+            models.Index(fields=["dag_id", "-when"], name="audit_of_dag"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.when:%Y-%m-%d %H:%M:%S} {self.owner} {self.event}"
+
+
+class Trigger(models.Model):
+    """What a deferred task waits for: a class of the user's, run by a triggerer's child."""
+
+    id = models.BigAutoField(primary_key=True)
+    classpath = models.CharField(max_length=1000)
+    #: in the encoding of ``wire``
+    kwargs = models.JSONField(default=dict)
+    dag_id = models.CharField(max_length=250, default="")
+    bundle_name = models.TextField(default="dags")
+    bundle_version = models.TextField(null=True, blank=True)
+    created_date = models.DateTimeField()
+    #: the triggerer that holds it, and until when unless it says so again
+    triggerer_id = models.BigIntegerField(null=True, blank=True)
+    claimed_until = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        db_table = "scheduler_trigger"
+        indexes = [models.Index(fields=["claimed_until", "id"], name="trigger_claim")]
