@@ -18,7 +18,9 @@ from scheduler_app.conf import conf
 CHANNEL = "scheduler_wake"
 
 #: SQLSTATEs after which the same transaction may simply be tried again.
-TRANSIENT = frozenset({"40001", "40P01", "55P03", "57P01", "57P02", "57P03", "53300", "08000", "08001", "08003", "08006"})
+TRANSIENT = frozenset(
+    {"40001", "40P01", "55P03", "57P01", "57P02", "57P03", "53300", "08000", "08001", "08003", "08006"}
+)
 
 
 def alias() -> str:
@@ -84,4 +86,18 @@ def close() -> None:
     connections[alias()].close()
 
 
-__all__ = ["CHANNEL", "DatabaseError", "alias", "atomic", "clock", "close", "connection", "cursor", "execute", "fetch", "is_transient", "notify", "on_commit"]
+__all__ = [
+    "CHANNEL",
+    "DatabaseError",
+    "alias",
+    "atomic",
+    "clock",
+    "close",
+    "connection",
+    "cursor",
+    "execute",
+    "fetch",
+    "is_transient",
+    "notify",
+    "on_commit",
+]

@@ -46,7 +46,8 @@ class PoolQuerySet(models.QuerySet["Pool"]):
                 SELECT pool, state, sum(pool_slots) AS slots FROM scheduler_task_instance
                 WHERE state IN ('queued', 'running', 'restarting', 'deferred') GROUP BY pool, state
                 UNION ALL
-                SELECT pool, state, sum(pool_slots) FROM scheduler_task_instance WHERE state = 'scheduled' GROUP BY pool, state
+                SELECT pool, state, sum(pool_slots) FROM scheduler_task_instance
+                WHERE state = 'scheduled' GROUP BY pool, state
             ) t ON t.pool = p.pool
             GROUP BY p.id ORDER BY p.pool
             """

@@ -85,9 +85,7 @@ class DagRun(Held):
             ),
         ]
         indexes = [
-            models.Index(
-                fields=["dag", "run_after", "id"], condition=Q(state="queued"), name="dag_run_queued"
-            ),
+            models.Index(fields=["dag", "run_after", "id"], condition=Q(state="queued"), name="dag_run_queued"),
             models.Index(fields=["dag"], condition=Q(state="running"), name="dag_run_running"),
             models.Index(
                 fields=["next_check_at"],
@@ -104,7 +102,9 @@ class DagRun(Held):
 
 
 class WakeQuerySet(models.QuerySet["Wake"]):
-    def add(self, run_ids: Iterable[int], reason: str, now: datetime, task_ids: Iterable[str | None] | None = None) -> int:
+    def add(
+        self, run_ids: Iterable[int], reason: str, now: datetime, task_ids: Iterable[str | None] | None = None
+    ) -> int:
         """Makes runs due for a look, each for one task (or None: the whole run). One statement."""
         runs = list(run_ids)
         tasks = list(task_ids) if task_ids is not None else [None] * len(runs)
@@ -118,7 +118,7 @@ class WakeQuerySet(models.QuerySet["Wake"]):
 
 
 class Wake(models.Model):
-    """"Look at this run": written in the transaction of whatever changed (design decision 6)."""
+    """ "Look at this run": written in the transaction of whatever changed (design decision 6)."""
 
     id = models.BigAutoField(primary_key=True)
     dag_run = models.ForeignKey(DagRun, on_delete=models.DO_NOTHING, db_constraint=False, related_name="wakes")

@@ -87,8 +87,6 @@ class TaskInstance(Tried, Held):
     trigger_timeout = models.DateTimeField(null=True, blank=True)
     next_method = models.TextField(null=True, blank=True)
     next_kwargs = models.JSONField(null=True, blank=True)
-    #: an action asked the live attempt to stop (clear, mark): what it must end as
-    stop_as = models.CharField(max_length=20, null=True, blank=True)
 
     class Meta:
         db_table = "scheduler_task_instance"
