@@ -82,6 +82,15 @@ class Conf:
     fernet_keys: tuple[str, ...] = knob((), "Keys for stored secrets, newest first.", secret=True)
     celery_broker_url: str = knob("", "Broker of the Celery executor.", secret=True)
 
+    # API
+    basic_auth: bool = knob(False, "Whether the API takes a user name and password with each request (HTTP Basic).")
+    token_seconds: int = knob(86_400, "Life of a token of POST /auth/token.", least=1)
+    cli_token_seconds: int = knob(3_600, "Life of a token of POST /auth/token/cli.", least=1)
+    login_failures: int = knob(10, "Failed logins of one name from one address, within login_failure_seconds, until more are refused.", least=1)
+    login_failure_seconds: int = knob(300, "Time over which failed logins are counted.", least=1)
+    api_page_limit: int = knob(100, "Most rows of one page of an API list.", least=1)
+    dag_access: str = knob("", "Dotted path of a function (actor, verb) -> Q or None over DAGs: who may see and change which.")
+
     # Standalone
     stop_seconds: float = knob(20.0, "Time that a component of `bin/run` gets to stop before it is killed.", least=1)
 
