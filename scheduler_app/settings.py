@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,9 @@ CONTENT_SECURITY_POLICY = {
         "frame-ancestors": [NONE],
     }
 }
+#: Of the user admin that ``bin/run`` makes; empty: the generated one in the file.
+ADMIN_PASSWORD = env.str("SCHEDULER_ADMIN_PASSWORD", default="")
+ADMIN_PASSWORD_FILE = HOME / "admin_password"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
@@ -150,6 +154,8 @@ DATABASE_ADVICE = (
     else "No DATABASE_URL is set and the embedded PostgreSQL of SCHEDULER_HOME does not run. Start bin/run in another "
     "terminal, or set DATABASE_URL=postgresql://user:password@host:5432/name."
 )
+#: Whether the server is the one that ``manage.py standalone`` starts.
+EMBEDDED_DATABASE = not _DATABASE_URL
 DATABASES: dict[str, dict[str, Any]] = {
     "default": environ.Env.db_url_config(_DATABASE_URL) if _DATABASE_URL else embedded_db.django_database(HOME)
 }
@@ -175,6 +181,8 @@ STATIC_ROOT = Path(env.str("SCHEDULER_STATIC_ROOT", default=str(HOME / "static")
 #: Collected files get names with a hash and are served compressed; otherwise they come from where they lie.
 _COLLECTED = (STATIC_ROOT / "staticfiles.json").exists()
 WHITENOISE_USE_FINDERS = not _COLLECTED
+if not _COLLECTED:
+    warnings.filterwarnings("ignore", message="No directory at", module="django.core.handlers.base")
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {
@@ -201,6 +209,8 @@ SPECTACULAR_SETTINGS = {
 }
 
 # ── Logs ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+#: https://no-color.org: any value switches colours off.
+NO_COLOUR = bool(env.str("NO_COLOR", default=""))
 LOGGING = logging_config(
     env.str("SCHEDULER_LOG_LEVEL", default="INFO"), as_json=env.bool("SCHEDULER_LOG_JSON", default=False)
 )
