@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import ast
+import dataclasses
+import re
+import tomllib
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import call_command
+
+from scheduler_app import checks
+from scheduler_app.conf import Conf, conf, from_mapping
+from scheduler_app.management.commands.settings import markdown
+
+ROOT = Path(__file__).resolve().parents[2]
+UNITS = ("_seconds", "_mb")
+
+
+def test_the_document_of_the_settings_lists_every_knob_as_it_is() -> None:
+    text = (ROOT / "docs/settings.md").read_text()
+    table = text.split("a test compares -->\n", 1)[1].split("<!-- end -->", 1)[0]
+    assert table == markdown()
+
+
+def test_the_document_names_every_variable_that_settings_py_reads() -> None:
+    names = re.findall(r'env\.\w+\(\s*"(\w+)"', (ROOT / "scheduler_app/settings.py").read_text())
+    text = (ROOT / "docs/settings.md").read_text()
+    assert "DATABASE_URL" in names
+    assert [name for name in names if f"`{name}`" not in text] == []
+
+
+def test_a_float_knob_has_its_unit_in_its_name() -> None:
+    floats = [spec.name for spec in dataclasses.fields(Conf) if isinstance(spec.default, float)]
+    assert [name for name in floats if not name.endswith(UNITS)] == []
+
+
+def test_an_unknown_setting_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(ImproperlyConfigured, match=r"no setting 'paralelism'\. Did you mean 'parallelism'\?"):
+        from_mapping({"paralelism": 3})
+
+
+def test_folders_follow_home_unless_they_are_set() -> None:
+    values = from_mapping({"home": "/srv/scheduler", "log_folder": "/var/log/scheduler"})
+    assert (values.dags_folder, values.log_folder) == (Path("/srv/scheduler/dags"), Path("/var/log/scheduler"))
+
+
+def test_conf_follows_the_settings_in_force(settings) -> None:
+    settings.SCHEDULER = {"parallelism": 3}
+    assert conf().parallelism == 3
+    settings.SCHEDULER = {"parallelism": 4}
+    assert conf().parallelism == 4
+
+
+@pytest.mark.parametrize(
+    ("values", "ids"),
+    [
+        ({}, []),
+        ({"parallelism": 0}, ["scheduler_app.E003"]),
+        ({"parallelism": "many"}, ["scheduler_app.E002"]),
+        ({"lease_seconds": 9.0}, ["scheduler_app.E004"]),
+        ({"task_heartbeat_timeout_seconds": 9.0}, ["scheduler_app.E005"]),
+        ({"database_alias": "elsewhere"}, ["scheduler_app.E006"]),
+        ({"default_timezone": "Mars/Olympus"}, ["scheduler_app.E007"]),
+        ({"nonsense": 1}, ["scheduler_app.E001"]),
+    ],
+)
+def test_a_value_that_cannot_work_is_named_by_the_checks(settings, values, ids) -> None:
+    settings.SCHEDULER = values
+    assert [message.id for message in checks.check_conf()] == ids
+
+
+def test_another_database_than_postgresql_is_refused(settings, monkeypatch) -> None:
+    settings.SCHEDULER = {}
+    monkeypatch.setitem(settings.DATABASES["default"], "ENGINE", "django.db.backends.sqlite3")
+    assert [message.id for message in checks.check_engine()] == ["scheduler_app.E008"]
+
+
+def test_the_settings_command_shows_values_and_keeps_secrets(settings) -> None:
+    settings.SCHEDULER = {"parallelism": 7, "fernet_keys": ("a-key",)}
+    out = StringIO()
+    call_command("settings", stdout=out)
+    assert "parallelism = 7  [default: 32]" in out.getvalue()
+    assert "fernet_keys = set\n" in out.getvalue()
+    assert "a-key" not in out.getvalue() + repr(conf())
+
+
+def test_settings_py_alone_reads_the_environment() -> None:
+    """Where an environment is made for a child, or the settings module is named, it is not read as configuration."""
+    allowed = {"settings.py", "wsgi.py", "asgi.py", "celery.py", "embedded_db.py", "standalone/prepare.py"}
+    package = ROOT / "scheduler_app"
+    # usercode, sdk and the shim live in children, where the environment is the user's; supervisor/ makes it for them
+    theirs = ("usercode", "sdk", "airflow_shim", "examples", "supervisor")
+    readers = set()
+    for path in package.rglob("*.py"):
+        name = path.relative_to(package).as_posix()
+        if name in allowed or name.split("/")[0] in theirs:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Attribute) and node.attr in ("environ", "getenv"):
+                readers.add(name)
+    assert readers == set()
+
+
+def test_the_wheel_asks_for_the_packages_that_are_tested() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    names = {re.split(r"[<>=]", line)[0] for line in project["dependencies"]}
+    names |= {re.split(r"[<>=]", line)[0] for line in project["optional-dependencies"]["embedded"]}
+    pinned = {line.split("==")[0] for line in (ROOT / "requirements.txt").read_text().splitlines() if "==" in line}
+    assert names == pinned - {"pytest-django"}
