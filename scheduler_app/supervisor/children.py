@@ -89,7 +89,7 @@ class Children:
         return child
 
     def tick(self) -> float | None:
-        """Kill what outlived its grace time, and imports that take too long. Returns seconds until the next one is due."""
+        """Kill what outlived its grace time, and imports that take too long. Seconds until the next is due."""
         now = self._clocks.monotonic()
         due: list[float] = []
         for child, zygote in list(self._children.items()):

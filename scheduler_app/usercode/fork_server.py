@@ -6,7 +6,8 @@ lifeline pipe ends, or the control socket does) they end every descendant and th
 
 Control messages (``scheduler_app.wire``): ``{"op": "fork", "key", "role", "fds": [names…], …}`` with the file
 descriptors attached, ``{"op": "signal", "key", "signal"}`` (SIGKILL takes the child's whole tree), ``{"op": "stop"}``.
-It answers ``forked`` (key, pid) and ``exited`` (key, pid, code: exit code or minus the signal, cpu_seconds, max_rss_kb).
+It answers ``forked`` (key, pid) and ``exited`` (key, pid, code: exit code or minus the signal, cpu_seconds,
+max_rss_kb).
 """
 
 from __future__ import annotations
