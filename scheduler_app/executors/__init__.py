@@ -1,0 +1,1 @@
+"""Where attempts run. ``base.py`` is the contract; one file an executor."""

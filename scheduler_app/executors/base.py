@@ -1,0 +1,75 @@
+"""The contract of an executor (design decision 7): it takes hand-outs and says which processes are gone. Nothing else.
+
+It never sets a state. The attempt's outcome is written by the runner, under the fence; an executor that loses a
+process says so, and the scheduler decides what that means for the row.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class HandOut:
+    """One start of a try: the task instance's id and the fence that lets only this start act."""
+
+    ti_id: int
+    fence: int
+    dag_id: str = ""
+    queue: str = "default"
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A hand-out whose process is gone, and why, in words. Whether it had begun, the row's state tells."""
+
+    ti_id: int
+    fence: int
+    reason: str
+
+
+class Executor(ABC):
+    """One executor of one scheduler process. Called from the scheduler's main thread alone; no call may block."""
+
+    #: the name that a task's ``executor`` argument and the settings use
+    name: str
+
+    @abstractmethod
+    def start(self, job_id: int) -> None:
+        """Begin work; `job_id` is the scheduler's own Job row."""
+
+    @abstractmethod
+    def slots_available(self) -> int:
+        """Hand-outs that it would take right now, across all queues."""
+
+    @abstractmethod
+    def accept(self, batch: Sequence[HandOut]) -> list[HandOut]:
+        """Take hand-outs, best first; those that it does not take come back. Taking one twice is no error."""
+
+    @abstractmethod
+    def lost(self) -> list[Lost]:
+        """Hand-outs whose process is gone without a report; each is told once."""
+
+    def adopt(self, batch: Sequence[HandOut]) -> list[HandOut]:
+        """Hand-outs of a dead scheduler; returns those that it looks after from now on."""
+        return []
+
+    @abstractmethod
+    def cancel(self, batch: Sequence[HandOut]) -> None:
+        """Forget those that have not begun, stop those that have. What becomes of the row is the caller's matter."""
+
+    def fileno(self) -> int | None:
+        """A file that becomes readable when a slot is free again or a process is gone, to end the loop's sleep."""
+        return None
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """What the health page and the Job row show: name, slots, processes."""
+
+    @abstractmethod
+    def stop(self, drain_seconds: float) -> None:
+        """Take nothing more, give attempts so long to end, then stop them. No process is left when it returns."""
