@@ -42,6 +42,8 @@ class Task:
     depends_on_past: bool = False
     wait_for_downstream: bool = False
     ignore_first_depends_on_past: bool = False
+    #: a skip by its trigger rule waits until the past lets it run
+    wait_for_past_depends_before_skipping: bool = False
     start_date: str | None = None
     end_date: str | None = None
     retries: int = 0
@@ -175,7 +177,8 @@ def from_doc(doc: dict[str, Json]) -> Dag:
     if doc.get("schema_version", SCHEMA_VERSION) > SCHEMA_VERSION:
         raise ValueError(
             f"DAG {doc.get('dag_id')!r} was serialised by a newer version of this scheduler "
-            f"(schema {doc['schema_version']}, this one reads up to {SCHEMA_VERSION}): upgrade it, or parse the file again."
+            f"(schema {doc['schema_version']}, this one reads up to {SCHEMA_VERSION}): "
+            "upgrade it, or parse the file again."
         )
     fields = dict(doc)
     fields["tasks"] = tuple(Task(**_tuples(Task, item)) for item in doc.get("tasks", ()))

@@ -77,7 +77,7 @@ TASK_VERBS: Final[dict[str, tuple[frozenset[State], State]]] = {
         frozenset({NONE, SCHEDULED, QUEUED, RUNNING, RESTARTING, DEFERRED, UP_FOR_RETRY, UP_FOR_RESCHEDULE}),
         SKIPPED,
     ),
-    "upstream_fail": (frozenset({NONE, UP_FOR_RETRY}), UPSTREAM_FAILED),
+    "upstream_fail": (frozenset({NONE, UP_FOR_RETRY, UP_FOR_RESCHEDULE}), UPSTREAM_FAILED),
     # its task left the DAG
     "remove": (frozenset({NONE, SCHEDULED, UP_FOR_RETRY, UP_FOR_RESCHEDULE, DEFERRED}), REMOVED),
 }
@@ -112,16 +112,10 @@ RUN_ACTIONS: Final[dict[str, tuple[frozenset[str], str]]] = {
 def task_moves() -> set[tuple[State, State]]:
     """Every (from, to) that some verb or action allows; a state may also stay itself."""
     return {
-        (source, target)
-        for sources, target in [*TASK_VERBS.values(), *TASK_ACTIONS.values()]
-        for source in sources
+        (source, target) for sources, target in [*TASK_VERBS.values(), *TASK_ACTIONS.values()] for source in sources
     }
 
 
 def run_moves() -> set[tuple[str, str]]:
     """As :func:`task_moves`, for runs."""
-    return {
-        (source, target)
-        for sources, target in [*RUN_VERBS.values(), *RUN_ACTIONS.values()]
-        for source in sources
-    }
+    return {(source, target) for sources, target in [*RUN_VERBS.values(), *RUN_ACTIONS.values()] for source in sources}

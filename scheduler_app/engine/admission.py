@@ -1,0 +1,181 @@
+"""Who gets a slot now: candidates in one global order, every counter charged row by row.
+
+A candidate that one limit refuses charges nothing, so it hides nobody behind it; the one exception is a wide task that has waited
+long, for which its pool's free slots are kept (else narrow tasks would take them for ever).
+Which states count against which limit is said by ``states.ACTIVE`` and ``states.OCCUPYING``; the counters come from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+
+class Candidate(NamedTuple):
+    """A scheduled task instance that wants a slot."""
+
+    id: Any
+    dag_id: str
+    run_id: Any
+    task_id: str
+    pool: str
+    pool_slots: int = 1
+    #: name of the executor; None = the default one
+    executor: str | None = None
+    #: the DAG's ``max_active_tasks``; 0 = no limit
+    max_active_tasks: int = 0
+    max_active_tis_per_dag: int | None = None
+    max_active_tis_per_dagrun: int | None = None
+    #: names of the keyed limits that it counts against
+    limits: tuple[str, ...] = ()
+    #: it has been scheduled for so long that free slots of its pool are kept for it, if it is wide
+    overdue: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a candidate got no slot. ``never``: no end of another task changes it; the instance should fail with ``text``."""
+
+    code: str
+    text: str
+    facts: dict[str, Any] = field(default_factory=dict)
+    never: bool = False
+
+
+class Admission(NamedTuple):
+    admitted: list[Any]
+    refused: list[tuple[Any, Refusal]]
+
+
+@dataclass(slots=True)
+class Room:
+    """Counters at the time of asking; ``admit`` charges copies of the caller's dicts. A missing count means 0 in use."""
+
+    #: pool → slots in all (-1 = without limit), and slots in use
+    pool_slots: dict[str, int]
+    #: executor name (None = the default one) → free slots
+    executors: dict[str | None, int]
+    pool_used: dict[str, int] = field(default_factory=dict)
+    #: active instances by run, by DAG, by (DAG, task), by (run, task)
+    runs: dict[Any, int] = field(default_factory=dict)
+    dags: dict[str, int] = field(default_factory=dict)
+    tasks: dict[tuple[str, str], int] = field(default_factory=dict)
+    run_tasks: dict[tuple[Any, str], int] = field(default_factory=dict)
+    #: keyed limit → how many, and in use
+    limits: dict[str, int] = field(default_factory=dict)
+    limits_used: dict[str, int] = field(default_factory=dict)
+    #: what ``max_active_tasks`` counts: the instances of a run (Airflow 3) or of the DAG (Airflow 2)
+    max_active_tasks_per: Literal["run", "dag"] = "run"
+    #: pool → the overdue wide instance for which its free slots are kept
+    reserved: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("executors", "pool_used", "runs", "dags", "tasks", "run_tasks", "limits_used", "reserved"):
+            setattr(self, name, dict(getattr(self, name)))
+
+    def charge(self, c: Candidate) -> None:
+        """Count one admitted candidate everywhere."""
+        self.pool_used[c.pool] = self.pool_used.get(c.pool, 0) + c.pool_slots
+        self.executors[c.executor] -= 1
+        for counter, key in (
+            (self.runs, c.run_id),
+            (self.dags, c.dag_id),
+            (self.tasks, (c.dag_id, c.task_id)),
+            (self.run_tasks, (c.run_id, c.task_id)),
+        ):
+            counter[key] = counter.get(key, 0) + 1  # type: ignore[index, attr-defined]
+        for name in c.limits:
+            self.limits_used[name] = self.limits_used.get(name, 0) + 1
+
+
+def admit(candidates: Iterable[Candidate], room: Room) -> Admission:
+    """Go through the candidates in their order (priority, rank within the DAG, age, id) and give out what there is.
+
+    Every candidate is answered: its id is in ``admitted``, or in ``refused`` with the first limit that is in its way.
+    """
+    admission = Admission([], [])
+    for candidate in candidates:
+        refusal = refuse(candidate, room)
+        if refusal is None:
+            room.charge(candidate)
+            admission.admitted.append(candidate.id)
+        else:
+            admission.refused.append((candidate.id, refusal))
+    return admission
+
+
+def refuse(c: Candidate, room: Room) -> Refusal | None:
+    """The first limit in a candidate's way, or None. Its pool comes last, so that a pool's slots are kept only for
+    an overdue wide candidate that nothing else holds back."""
+    total = room.pool_slots.get(c.pool)
+    if total is None:
+        text = f"Pool {c.pool} does not exist: create it, or give the task another pool."
+        return Refusal("pool_unknown", text, {"pool": c.pool})
+    if 0 <= total < c.pool_slots:
+        return _too_wide(c, total)
+    return _refuse_by_limit(c, room) or _refuse_by_executor(c, room) or _refuse_by_pool(c, room, total)
+
+
+def _too_wide(c: Candidate, total: int) -> Refusal:
+    text = f"It can never run: it needs {c.pool_slots} slots of pool {c.pool}, which has {total}."
+    return Refusal("pool_too_small", text, {"pool": c.pool, "slots": total, "needs": c.pool_slots}, never=True)
+
+
+def _refuse_by_limit(c: Candidate, room: Room) -> Refusal | None:
+    if c.max_active_tasks:
+        per_run = room.max_active_tasks_per == "run"
+        used = room.runs.get(c.run_id, 0) if per_run else room.dags.get(c.dag_id, 0)
+        if used >= c.max_active_tasks:
+            whose = "its run" if per_run else f"DAG {c.dag_id}"
+            return _full("max_active_tasks", f"{used} task(s) of {whose} are active", c.max_active_tasks, used)
+    if c.max_active_tis_per_dag is not None:
+        used = room.tasks.get((c.dag_id, c.task_id), 0)
+        if used >= c.max_active_tis_per_dag:
+            what = f"{used} instance(s) of task {c.task_id} are active in all runs"
+            return _full("max_active_tis_per_dag", what, c.max_active_tis_per_dag, used)
+    if c.max_active_tis_per_dagrun is not None:
+        used = room.run_tasks.get((c.run_id, c.task_id), 0)
+        if used >= c.max_active_tis_per_dagrun:
+            what = f"{used} instance(s) of task {c.task_id} are active in its run"
+            return _full("max_active_tis_per_dagrun", what, c.max_active_tis_per_dagrun, used)
+    for name in c.limits:
+        used, limit = room.limits_used.get(name, 0), room.limits.get(name)
+        if limit is not None and used >= limit:
+            return _full("limit_full", f"limit {name} is used {used} time(s)", limit, used, name)
+    return None
+
+
+def _refuse_by_executor(c: Candidate, room: Room) -> Refusal | None:
+    name = c.executor or "the default executor"
+    free = room.executors.get(c.executor)
+    if free is None:
+        text = f"No running scheduler has the executor {name}: start one that has, or give the task another."
+        return Refusal("executor_unknown", text, {"executor": c.executor})
+    if free <= 0:
+        return Refusal("executor_full", f"It waits for a free slot of {name}.", {"executor": c.executor, "free": free})
+    return None
+
+
+def _refuse_by_pool(c: Candidate, room: Room, total: int) -> Refusal | None:
+    if total < 0:
+        return None
+    used = room.pool_used.get(c.pool, 0)
+    facts = {"pool": c.pool, "slots": total, "used": used, "needs": c.pool_slots}
+    holder = room.reserved.get(c.pool)
+    if holder is not None and holder != c.id:
+        text = (
+            f"The free slots of pool {c.pool} are kept for task instance {holder}, which needs several and waited long."
+        )
+        return Refusal("pool_reserved", text, {**facts, "reserved_for": holder})
+    if used + c.pool_slots <= total:
+        return None
+    if c.pool_slots > 1 and c.overdue:
+        room.reserved[c.pool] = c.id
+    text = f"Pool {c.pool} has {max(total - used, 0)} of {total} slots free; it needs {c.pool_slots}."
+    return Refusal("pool_full", text, facts)
+
+
+def _full(code: str, what: str, limit: int, used: int, name: str = "") -> Refusal:
+    facts: dict[str, Any] = {"limit": limit, "used": used} | ({"name": name} if name else {})
+    return Refusal(code, f"{what[0].upper()}{what[1:]}; the limit is {limit}.", facts)
