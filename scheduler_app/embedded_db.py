@@ -162,6 +162,7 @@ def prepare(home: Path) -> Cluster:
 
 def _new_cluster(home: Path) -> Cluster:
     """Writes down where the cluster will be and how to log in. Nothing runs yet."""
+    (home / "pg").mkdir(parents=True, exist_ok=True)
     owner = _unprivileged_user() if os.geteuid() == 0 else None
     place = _place(home, owner)
     cluster = Cluster(
