@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
 from scheduler_app.conf import Conf, conf
+
+BEGIN = "<!-- written by `manage.py settings --write docs/settings.md`; a test compares -->\n"
+END = "<!-- end -->"
 
 
 def markdown() -> str:
@@ -16,6 +20,12 @@ def markdown() -> str:
     for spec in dataclasses.fields(Conf):
         rows.append(f"| `SCHEDULER_{spec.name.upper()}` | {_shown(spec.default)} | {spec.metadata['doc']} |")
     return "\n".join(rows) + "\n"
+
+
+def with_table(document: str) -> str:
+    """The document with the table between its two marks renewed."""
+    before, _, rest = document.partition(BEGIN)
+    return before + BEGIN + markdown() + END + rest.partition(END)[2]
 
 
 def _shown(default: Any) -> str:
@@ -31,11 +41,11 @@ class Command(BaseCommand):
     requires_system_checks = ()  # it helps to find out why a check fails
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--markdown", action="store_true", help="the table of docs/settings.md")
+        parser.add_argument("--write", type=Path, metavar="FILE", help="renew the table in docs/settings.md")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if options["markdown"]:
-            self.stdout.write(markdown(), ending="")
+        if options["write"]:
+            options["write"].write_text(with_table(options["write"].read_text()))
             return
         values = conf()
         for spec in dataclasses.fields(Conf):
