@@ -59,6 +59,9 @@ class Conf:
         60.0, "Time without a heartbeat after which a running task instance counts as lost.", least=1
     )
     queued_timeout_seconds: float = knob(600.0, "Time that a hand-out may wait to be started.", least=1)
+    wide_task_wait_seconds: float = knob(
+        60.0, "Time after which the free slots of a pool are kept for a task that needs several of them.", least=0
+    )
     sweep_seconds: float = knob(300.0, "Time between two sweeps for work that no wake announced.", least=1)
 
     # Defaults of DAGs
@@ -72,6 +75,33 @@ class Conf:
     parse_timeout_seconds: float = knob(50.0, "Time that the import of one DAG file may take.", least=0.1)
     parse_memory_mb: int = knob(2048, "Memory that the import of one DAG file may take; 0 is no limit.", least=0)
     parse_processes: int = knob(2, "DAG files that are parsed at once.", least=1)
+    reparse_seconds: float = knob(
+        300.0,
+        "Age at which an unchanged DAG file is parsed again, for files that read other data; 0 is never. Stretched so "
+        "that it takes at most a twentieth of one process.",
+        least=0,
+    )
+    dag_ignore_file_syntax: str = knob("glob", "How .airflowignore is read: glob or regexp.")
+    dag_discovery_safe_mode: bool = knob(
+        True, "Whether only files that mention airflow, and dag or asset, are parsed as DAG files."
+    )
+    bundle_suffixes: tuple[str, ...] = knob(
+        (".py", ".sql", ".hql", ".sh", ".bash", ".txt", ".md", ".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".html")
+        + (".j2", ".jinja", ".jinja2"),
+        "Files of the DAG folder that are kept with each of its versions, by the end of their names.",
+    )
+    runs_follow_newest_version: bool = knob(
+        True, "Whether a run goes on with the newest version of its DAG; otherwise with the one that it began with."
+    )
+
+    # Callbacks
+    callback_timeout_seconds: float = knob(300.0, "Time that one callback of a DAG or task may take.", least=0.1)
+    callback_attempts: int = knob(3, "Times that a callback is tried before it is given up.", least=1)
+    callback_retry_seconds: float = knob(10.0, "Wait before the second try of a callback; it doubles.", least=0)
+    callback_processes: int = knob(2, "Callbacks that one DAG processor runs at once.", least=1)
+
+    # Triggers
+    triggerer_capacity: int = knob(1000, "Triggers that one triggerer holds at once.", least=1)
 
     # Attempts
     kill_grace_seconds: float = knob(15.0, "Time from SIGTERM to SIGKILL for a task that must stop.", least=0)
