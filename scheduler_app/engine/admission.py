@@ -1,8 +1,8 @@
 """Who gets a slot now: candidates in one global order, every counter charged row by row.
 
-A candidate that one limit refuses charges nothing, so it hides nobody behind it; the one exception is a wide task that has waited
-long, for which its pool's free slots are kept (else narrow tasks would take them for ever).
-Which states count against which limit is said by ``states.ACTIVE`` and ``states.OCCUPYING``; the counters come from there.
+A candidate that one limit refuses charges nothing, so it hides nobody behind it; the one exception is a wide task that
+has waited long, for which its pool's free slots are kept (else narrow tasks would take them for ever). Which states
+count against which limit is said by ``states.ACTIVE`` and ``states.OCCUPYING``; the counters come from there.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a candidate got no slot. ``never``: no end of another task changes it; the instance should fail with ``text``."""
+    """Why a candidate got no slot. ``never``: no end of another task changes it; the instance should fail by it."""
 
     code: str
     text: str
@@ -50,7 +50,7 @@ class Admission(NamedTuple):
 
 @dataclass(slots=True)
 class Room:
-    """Counters at the time of asking; ``admit`` charges copies of the caller's dicts. A missing count means 0 in use."""
+    """Counters at the time of asking; ``admit`` charges copies of the caller's dicts. A missing count means 0."""
 
     #: pool → slots in all (-1 = without limit), and slots in use
     pool_slots: dict[str, int]
@@ -78,13 +78,10 @@ class Room:
         """Count one admitted candidate everywhere."""
         self.pool_used[c.pool] = self.pool_used.get(c.pool, 0) + c.pool_slots
         self.executors[c.executor] -= 1
-        for counter, key in (
-            (self.runs, c.run_id),
-            (self.dags, c.dag_id),
-            (self.tasks, (c.dag_id, c.task_id)),
-            (self.run_tasks, (c.run_id, c.task_id)),
-        ):
-            counter[key] = counter.get(key, 0) + 1  # type: ignore[index, attr-defined]
+        self.runs[c.run_id] = self.runs.get(c.run_id, 0) + 1
+        self.dags[c.dag_id] = self.dags.get(c.dag_id, 0) + 1
+        self.tasks[c.dag_id, c.task_id] = self.tasks.get((c.dag_id, c.task_id), 0) + 1
+        self.run_tasks[c.run_id, c.task_id] = self.run_tasks.get((c.run_id, c.task_id), 0) + 1
         for name in c.limits:
             self.limits_used[name] = self.limits_used.get(name, 0) + 1
 

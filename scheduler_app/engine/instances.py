@@ -37,7 +37,7 @@ def instances(graph: Graph, logical_date: datetime | None) -> list[tuple[str, in
 
 
 def changes(graph: Graph, tis: Iterable[Ti], logical_date: datetime | None) -> Changes:
-    """What is missing in a run that began with another version of the DAG, or lost a row. Vanished tasks: see ``look``."""
+    """What is missing in a run that began with another version of the DAG, or lost a row. (``look`` removes.)"""
     present: set[str] = set()
     restore = []
     for ti in tis:

@@ -41,8 +41,8 @@ def outcome(
 ) -> Outcome:
     """What a run has come to, from (task id, state) pairs.
 
-    Either every instance of the run (``all_ended`` None: it is seen from them), or, when the caller knows that no instance is
-    open (``all_ended`` true), those of ``graph.leaves`` alone; the rule ``any_failed`` then also wants
+    Either every instance of the run (``all_ended`` None: it is seen from them), or, when the caller knows that no
+    instance is open (``all_ended`` true), those of ``graph.leaves`` alone; the rule ``any_failed`` then also wants
     every instance that failed. A run without instances ends in success.
     """
     pairs = list(tis)
@@ -61,7 +61,8 @@ def deadlock(graph: Graph, tis: Iterable[Ti], look: Look) -> Outcome | None:
     """The end of a run that can never move again, given a look at *all* of it; None while something may still happen.
 
     That is so when nothing moved or was expanded, no instance has begun or waits for a time, a person or another run,
-    and some wait for upstreams. A task whose instance is missing (deleted, or outside its dates) is the usual cause; it is named.
+    and some wait for upstreams. A task whose instance is missing (deleted, or outside its dates) is the usual cause; it
+    is named.
     """
     if look.moves or look.expand or look.next_check_at is not None or not look.stuck:
         return None

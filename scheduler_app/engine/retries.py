@@ -33,9 +33,10 @@ def after_failure(
 ) -> Retry | Fail:
     """What becomes of try ``try_number`` (1 = the first), which failed at ``ended_at``.
 
-    ``max_tries`` is the instance's (clearing raises it), not the task's. ``retry_allowed`` false: the attempt itself said that another
-    try is useless. ``jitter_key`` should name the instance: the same key and try give the same instant.
-    ``retry_delay`` (seconds) is what the attempt asked for; it takes the place of the task's delay and back-off.
+    ``max_tries`` is the instance's (clearing raises it), not the task's. ``retry_allowed`` false: the attempt itself
+    said that another try is useless. ``jitter_key`` should name the instance: the same key and try give the same
+    instant. ``retry_delay`` (seconds) is what the attempt asked for; it takes the place of the task's delay and
+    back-off.
     """
     if not retry_allowed:
         return Fail("It failed and asked for no further try.")
@@ -51,8 +52,8 @@ def after_failure(
 def delay_seconds(task: Task, try_number: int, jitter_key: str = "") -> float:
     """Seconds between the end of a failed try and the next one.
 
-    With back-off: ``base = retry_delay × factor ** (try - 1)``, spread by the key over ``[base, 2 × base)`` so that tasks that failed
-    together do not come back together, at most a day; ``max_retry_delay`` caps the result.
+    With back-off: ``base = retry_delay × factor ** (try - 1)``, spread by the key over ``[base, 2 × base)`` so that
+    tasks that failed together do not come back together, at most a day; ``max_retry_delay`` caps the result.
     """
     delay = max(0.0, task.retry_delay)
     if task.retry_exponential_backoff:

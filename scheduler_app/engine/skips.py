@@ -1,7 +1,7 @@
 """Which instances a branch or a short circuit may still skip when it ends.
 
-The child computes the task ids (only it knows the operator's rules: direct followers less those below the chosen arm, or
-everything below a short circuit); this module turns them into moves.
+The child computes the task ids (only it knows the operator's rules: direct followers less those below the chosen arm,
+or everything below a short circuit); this module turns them into moves.
 """
 
 from __future__ import annotations
