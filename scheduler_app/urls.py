@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from pathlib import Path
 
 from django.conf import settings
 from django.contrib import admin
@@ -14,5 +15,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
 ]
 if find_spec(f"{settings.API_PACKAGE}.urls"):
     urlpatterns.append(path("api/v2/", include(f"{settings.API_PACKAGE}.urls")))
-if find_spec("scheduler_app.ui.urls"):
+if (Path(__file__).parent / "ui" / "urls.py").exists():
     urlpatterns.append(path("", include("scheduler_app.ui.urls")))

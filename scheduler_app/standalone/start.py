@@ -6,7 +6,6 @@ import gc
 import sys
 import time
 from functools import partial
-from importlib.util import find_spec
 from random import Random
 
 from django.conf import settings
@@ -41,7 +40,7 @@ def run_standalone() -> int:
 def _run_components(server: embedded_db.Server | None) -> int:
     migrate()
     password = ensure_admin()
-    components = [component for component in COMPONENTS if find_spec(component.entry.partition(":")[0])]
+    components = [component for component in COMPONENTS if component.exists()]
     functions = {component.name: component.load() for component in components}
     get_resolver().url_patterns  # noqa: B018  (loads every page and endpoint)
     services = [_forked(component, functions[component.name]) for component in components]
