@@ -1,0 +1,140 @@
+"""The rows about files: what was stored of a bundle's files, which are missing, and the end of one that is gone."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from django.db.models import F
+
+from scheduler_app.models import DagFile, DagModel, Job, ParseError, db
+
+from .bundle import Bundle
+from .plan import Known
+from .schedule import refresh_of
+from .store import files_waiting_for, make_stale
+
+_ROWS_A_STATEMENT = 500
+_NOWHERE = Path()
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    dag_ids: tuple[str, ...]
+    #: files that may define these DAGs now
+    retry: tuple[str, ...]
+
+
+def load(bundle: Bundle) -> tuple[dict[str, Known], dict[str, int]]:
+    """What is stored of each file that the bundle covers, and how many looks missed it."""
+    broken = set(ParseError.objects.filter(bundle_name=bundle.name).values_list("filename", flat=True))
+    refreshes = _refreshes(bundle)
+    known: dict[str, Known] = {}
+    missed: dict[str, int] = {}
+    for row in DagFile.objects.filter(bundle_name=bundle.name):
+        if not bundle.covers(row.relative_path):
+            continue
+        known[row.relative_path] = Known(
+            stamp={path: tuple(stamp) if stamp else None for path, stamp in row.stamp.items()},
+            parsed_at=row.last_parsed_at,
+            duration_seconds=row.last_duration or 0.0,
+            requested_at=row.parse_requested_at,
+            has_error=row.relative_path in broken,
+            refresh_at=refreshes.get(row.relative_path),
+        )
+        if row.missed_scans:
+            missed[row.relative_path] = row.missed_scans
+    active = DagModel.objects.filter(bundle_name=bundle.name, is_stale=False)
+    for path in active.values_list("relative_fileloc", flat=True).distinct():
+        if bundle.covers(path):
+            known.setdefault(path, Known())
+    return known, missed
+
+
+def _refreshes(bundle: Bundle) -> dict[str, Any]:
+    """For each file with planned schedules, when the first of them runs short of slots."""
+    found: dict[str, list[Any]] = defaultdict(list)
+    planned = DagModel.objects.filter(bundle_name=bundle.name, is_stale=False, timetable__kind="custom")
+    for path, timetable in planned.values_list("relative_fileloc", "timetable"):
+        at = refresh_of(timetable)
+        if at is not None:
+            found[path].append(at)
+    return {path: min(times) for path, times in found.items()}
+
+
+def planning_facts(bundle: Bundle, path: str) -> dict[str, Any]:
+    """For the DAGs of the file: the end of the last created slot, after which planned schedules go on."""
+    rows = DagModel.objects.filter(bundle_name=bundle.name, relative_fileloc=path, timetable__kind="custom")
+    return {
+        "last_slots": {
+            dag_id: {"start": start.isoformat(), "end": end.isoformat()}
+            for dag_id, start, end in rows.values_list("dag_id", "last_slot_start", "last_slot_end")
+            if start is not None and end is not None
+        }
+    }
+
+
+def point_to(bundle: Bundle, version: str, guard: Callable[[], None]) -> int:
+    """The bundle's DAGs run from `version` from now on; how many did not yet."""
+    moved = 0
+    while True:
+        with db.atomic():
+            guard()
+            rows = DagModel.objects.filter(bundle_name=bundle.name, is_stale=False)
+            # exclude() keeps the rows without a version
+            locked = (
+                rows.exclude(bundle_version=version)
+                .order_by("pk")
+                .select_for_update(no_key=True)
+                .values_list("pk", flat=True)
+            )
+            chunk = list(locked[:_ROWS_A_STATEMENT])
+            if not chunk:
+                return moved
+            moved += DagModel.objects.filter(pk__in=chunk).update(bundle_version=version)
+
+
+def count_missed(bundle: Bundle, found_again: Iterable[str], missing: Iterable[str], guard: Callable[[], None]) -> None:
+    """One more missed look for each missing file, none for those that are back."""
+    back, gone = list(found_again), list(missing)
+    if not back and not gone:
+        return
+    rows = DagFile.objects.filter(bundle_name=bundle.name)
+    with db.atomic():
+        guard()
+        if back:
+            rows.filter(relative_path__in=back).update(missed_scans=0)
+        if gone:
+            rows.filter(relative_path__in=gone).update(missed_scans=F("missed_scans") + 1)
+
+
+def remove_file(bundle: Bundle, path: str, guard: Callable[[], None]) -> Gone:
+    """The file is gone: its DAGs are stale, its row and its error go."""
+    with db.atomic():
+        guard()
+        rows = DagModel.objects.filter(bundle_name=bundle.name, relative_fileloc=path, is_stale=False)
+        dag_ids = tuple(rows.order_by("pk").select_for_update(no_key=True).values_list("pk", flat=True))
+        make_stale(dag_ids)
+        ParseError.objects.filter(bundle_name=bundle.name, filename=path).delete()
+        DagFile.objects.filter(bundle_name=bundle.name, relative_path=path).delete()
+        return Gone(dag_ids, tuple(files_waiting_for(dag_ids)))
+
+
+def remove_bundle(name: str, guard: Callable[[], None]) -> int:
+    """A bundle that is switched off: its DAGs are stale; how many were not."""
+    removed = 0
+    paths = DagFile.objects.filter(bundle_name=name).values_list("relative_path", flat=True)
+    active = DagModel.objects.filter(bundle_name=name, is_stale=False).values_list("relative_fileloc", flat=True)
+    for path in sorted({*paths, *active}):
+        removed += len(remove_file(Bundle(name, _NOWHERE), path, guard).dag_ids)
+    return removed
+
+
+def owned_bundles(now: datetime, lease_seconds: float) -> set[str]:
+    """The bundles that living processors own."""
+    alive = Job.objects.filter(job_type="DagProcessorJob").alive(now, lease_seconds)
+    return {name for names in alive.values_list("bundle_names", flat=True) for name in names}

@@ -1,0 +1,75 @@
+"""The contents of a bundle at one moment: a manifest path → sha256, its blobs stored once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Mapping
+from datetime import datetime
+
+from scheduler_app.models import BundleVersion, SourceBlob, db
+
+from .bundle import Bundle
+from .scan import Stamp
+
+log = logging.getLogger(__name__)
+
+#: Files larger than this are data, not source: they are not kept.
+MAX_SOURCE_BYTES = 1024 * 1024
+_BLOBS_A_STATEMENT = 100
+
+
+class Manifests:
+    """Keeps the manifest of each bundle; an unchanged file is not read again."""
+
+    def __init__(self, suffixes: tuple[str, ...]) -> None:
+        self._suffixes = suffixes
+        self._hashes: dict[str, dict[str, tuple[Stamp, str]]] = {}
+        self._versions: dict[str, str] = {}
+
+    def version(self, bundle: Bundle, files: Mapping[str, Stamp], now: datetime) -> str:
+        """The version of the folder as it is now; stores it, and the contents that are new, when it is a new one."""
+        old = self._hashes.get(bundle.name, {})
+        hashes: dict[str, tuple[Stamp, str]] = {}
+        contents: dict[str, bytes] = {}
+        for path, stamp in files.items():
+            if stamp[1] > MAX_SOURCE_BYTES or not path.endswith(self._suffixes):
+                continue
+            known = old.get(path)
+            if known is not None and known[0] == stamp:
+                hashes[path] = known
+                continue
+            try:
+                content = (bundle.folder / path).read_bytes()
+            except OSError as error:
+                log.warning("%s cannot be read (%s): this version of %s lacks it", path, error.strerror, bundle.name)
+                continue
+            digest = hashlib.sha256(content).hexdigest()
+            hashes[path] = (stamp, digest)
+            contents[digest] = content
+        self._hashes[bundle.name] = hashes
+        if contents or hashes.keys() != old.keys() or bundle.name not in self._versions:
+            self._versions[bundle.name] = self._store(bundle, contents, now)
+        return self._versions[bundle.name]
+
+    def sha256(self, bundle: Bundle, path: str) -> str:
+        """Of the file as the last :meth:`version` saw it; empty when it is not kept."""
+        return self._hashes.get(bundle.name, {}).get(path, ((0, 0), ""))[1]
+
+    def _store(self, bundle: Bundle, contents: Mapping[str, bytes], now: datetime) -> str:
+        manifest = {path: digest for path, (_, digest) in sorted(self._hashes[bundle.name].items())}
+        version = hashlib.sha256(json.dumps(manifest).encode()).hexdigest()
+        known = set(SourceBlob.objects.filter(pk__in=list(contents)).values_list("pk", flat=True))
+        missing = [
+            SourceBlob(sha256=digest, content=content)
+            for digest, content in sorted(contents.items())
+            if digest not in known
+        ]
+        with db.atomic():
+            SourceBlob.objects.bulk_create(missing, ignore_conflicts=True, batch_size=_BLOBS_A_STATEMENT)
+            BundleVersion.objects.bulk_create(
+                [BundleVersion(bundle_name=bundle.name, version=version, manifest=manifest, created_at=now)],
+                ignore_conflicts=True,
+            )
+        return version

@@ -1,0 +1,181 @@
+"""The DAG processor as a process: a job row, a loop, a way to stop. ``run_dag_processor`` is the entry."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+from scheduler_app.conf import Conf, conf
+from scheduler_app.models import db
+from scheduler_app.models.lease import Lease, LeaseLost, claim_bundles
+from scheduler_app.supervisor.parsing import ParsePool
+
+from . import inventory
+from .bundle import EXAMPLES, Bundle, bundles_of
+from .callbacks import CallbackRunner
+from .processor import Processor
+
+log = logging.getLogger(__name__)
+
+#: A loop with children at work waits so long for one of them.
+_BUSY_WAIT_SECONDS = 0.2
+#: An idle parser gives its memory back.
+_PARSER_IDLE_SECONDS = 60.0
+_DATABASE_RETRY_SECONDS = 2.0
+
+
+def run_dag_processor(
+    stop: threading.Event | None = None,
+    *,
+    subdir: Path | None = None,
+    num_parses: int = 0,
+    callbacks: bool = True,
+) -> int:
+    """Runs until `stop` is set (without one: until SIGTERM or SIGINT) and returns an exit code: 0 in order, 1 lease lost.
+
+    `subdir` narrows it to one folder or file; `num_parses` ends it when every file was parsed so often.
+    """
+    values = conf()
+    stop = stop or _stop_on_signals()
+    bundles = bundles_of(values, subdir)
+    parser = ParsePool(
+        values.parse_processes,
+        values.parse_timeout_seconds,
+        values.parse_memory_mb,
+        environ=os.environ,
+        monotonic=time.monotonic,
+    )
+    try:
+        with Lease(
+            "DagProcessorJob",
+            heartbeat_seconds=values.heartbeat_seconds,
+            lease_seconds=values.lease_seconds,
+            folders={bundle.name: os.fspath(bundle.folder) for bundle in bundles},
+        ) as lease:
+            runner = CallbackRunner(values, os.environ, lease.job_id, time.monotonic) if callbacks else None
+            loop = Loop(values, bundles, lease, parser, runner, num_parses=num_parses, whole=subdir is None)
+            try:
+                loop.run(stop)
+            finally:
+                if runner is not None:
+                    runner.stop()
+    except LeaseLost as error:
+        log.error("%s Another processor may have taken over; this one stops.", error)
+        return 1
+    finally:
+        parser.close()
+    return 0
+
+
+class Loop:
+    """Claims bundles, scans them, parses what changed, runs callbacks; one of each at its time."""
+
+    def __init__(
+        self,
+        values: Conf,
+        bundles: list[Bundle],
+        lease: Lease,
+        parser: ParsePool,
+        runner: CallbackRunner | None,
+        *,
+        num_parses: int,
+        whole: bool,
+    ) -> None:
+        self._conf, self._bundles, self._lease = values, bundles, lease
+        self._parser, self._runner = parser, runner
+        self._rounds_left, self._limited, self._whole = num_parses, num_parses > 0, whole
+        self._processor = Processor(values, parser, lease.guard)
+        self._next_claim = self._next_scan = self._next_probe = 0.0
+        self._parser_used = time.monotonic()
+        self._standing_by = False
+
+    def run(self, stop: threading.Event) -> None:
+        while not stop.is_set():
+            self._lease.check()
+            try:
+                if self._turn(stop):
+                    return
+            except (db.DatabaseError, db.InterfaceError) as error:
+                if not db.is_transient(error):
+                    log.exception("A step failed; the others go on")
+                else:
+                    log.warning("The database refused, trying again: %s", str(error).strip())
+                db.close()
+                stop.wait(_DATABASE_RETRY_SECONDS)
+
+    def _turn(self, stop: threading.Event) -> bool:
+        """One pass; whether all is done (`num_parses`)."""
+        clock = time.monotonic()
+        if clock >= self._next_claim:
+            self._next_claim = clock + self._conf.lease_seconds / 3
+            self._claim(db.clock())
+        if clock >= self._next_probe:
+            self._next_probe = clock + self._conf.idle_poll_seconds
+            now = db.clock()
+            self._processor.take_requests(now)
+            if self._runner is not None:
+                self._runner.start_due(now)
+        if self._looks_now(clock):
+            self._next_scan = clock + self._conf.dag_dir_scan_seconds
+            self._processor.look(db.clock(), every_file=self._limited)
+            self._rounds_left -= 1
+        self._processor.submit()
+        self._wait(stop, clock)
+        return self._limited and self._rounds_left <= 0 and not self._processor.busy and bool(self._processor.folders)
+
+    def _looks_now(self, clock: float) -> bool:
+        if self._limited:
+            return self._rounds_left > 0 and not self._processor.busy and bool(self._processor.folders)
+        return clock >= self._next_scan
+
+    def _wait(self, stop: threading.Event, clock: float) -> None:
+        if self._runner is not None:
+            self._runner.poll(db.clock)
+        if self._processor.busy:
+            self._parser_used = clock
+            self._processor.collect(_BUSY_WAIT_SECONDS, db.clock)
+        elif self._runner is not None and self._runner.busy:
+            self._runner.wait(_BUSY_WAIT_SECONDS)
+        else:
+            if clock - self._parser_used > _PARSER_IDLE_SECONDS:
+                self._parser.stop()
+                self._parser_used = float("inf")
+            due = min(self._next_probe, self._next_claim, self._next_scan)
+            stop.wait(max(0.0, due - time.monotonic()))
+
+    def _claim(self, now: datetime) -> None:
+        wanted = [bundle.name for bundle in self._bundles]
+        mine = claim_bundles(self._lease.job_id, wanted, now, self._conf.lease_seconds)
+        others = sorted(set(wanted) - mine)
+        if others and not self._standing_by:
+            log.info("Standing by: another processor owns %s", ", ".join(others))
+        self._standing_by = bool(others)
+        news = mine - self._processor.folders.keys()
+        self._processor.own([bundle for bundle in self._bundles if bundle.name in mine])
+        if news:
+            self._next_scan = 0.0
+            self._retire_examples(now)
+
+    def _retire_examples(self, now: datetime) -> None:
+        """Examples that are switched off leave the lists, unless another processor shows them."""
+        if not self._whole or EXAMPLES in {bundle.name for bundle in self._bundles}:
+            return
+        if EXAMPLES in inventory.owned_bundles(now, self._conf.lease_seconds):
+            return
+        removed = inventory.remove_bundle(EXAMPLES, self._lease.guard)
+        if removed:
+            log.info("%d example DAGs are switched off (SCHEDULER_LOAD_EXAMPLES)", removed)
+
+
+def _stop_on_signals() -> threading.Event:
+    stop = threading.Event()
+    handler: Callable[[int, object], None] = lambda number, frame: stop.set()  # noqa: E731
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, handler)
+    return stop

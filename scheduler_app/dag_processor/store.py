@@ -1,0 +1,252 @@
+"""What one parse says, stored in one transaction: DAGs, versions, errors, warnings. An unchanged DAG costs two updates.
+
+A file whose import failed changes none of its DAGs: the last good version keeps running, marked with ``has_import_errors``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from scheduler_app.conf import Conf
+from scheduler_app.models import AssetUse, DagFile, DagModel, DagWarning, ParseError, db
+
+from . import assets, definition, versions
+from .bundle import Bundle
+from .scan import Stamp
+
+Json = Any
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """One parse of one file, and what was known of the file before it began."""
+
+    bundle: Bundle
+    path: str
+    #: the result document of a parse (docs/borders.md §5)
+    document: Mapping[str, Json]
+    #: of the file and the modules that it imported, as of before the parse
+    stamp: Mapping[str, Stamp | None]
+    source_sha256: str = ""
+    bundle_version: str | None = None
+    #: the file, or a module of it, is another one than at the parse before
+    source_changed: bool = True
+
+
+@dataclass(slots=True)
+class Stored:
+    """What a store did; ``retry`` names files that may be free of a duplicate now."""
+
+    dag_ids: tuple[str, ...] = ()
+    new_versions: tuple[str, ...] = ()
+    stale: tuple[str, ...] = ()
+    error: str | None = None
+    retry: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Store:
+    parsed: Parsed
+    now: datetime
+    conf: Conf
+    documents: dict[str, Json] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
+    rows: dict[str, DagModel] = field(default_factory=dict)
+    new_versions: list[str] = field(default_factory=list)
+    retry: list[str] = field(default_factory=list)
+    news: bool = False
+
+
+def store(parsed: Parsed, now: datetime, conf: Conf, guard: Callable[[], None] = lambda: None) -> Stored:
+    """Store one parse. `guard` raises inside the transaction when this process may no longer write."""
+    work = _Store(parsed, now, conf)
+    with db.atomic():
+        guard()
+        _read_document(work)
+        _lock_rows(work)
+        _refuse_duplicates(work)
+        for dag_id in sorted(work.documents):
+            _store_dag(work, dag_id)
+        gone = _settle_the_rest(work)
+        error = _store_error(work)
+        _store_file(work)
+        if work.news or gone:
+            db.notify()
+    return Stored(tuple(work.documents), tuple(work.new_versions), gone, error, tuple(work.retry))
+
+
+def _read_document(work: _Store) -> None:
+    document = work.parsed.document
+    work.errors = dict(document.get("dag_errors") or {})
+    if document.get("import_error"):
+        work.errors[""] = document["import_error"]
+        return
+    for dag in document.get("dags", ()):
+        dag_id = dag["dag_id"]
+        if dag_id in work.documents:
+            work.errors[dag_id] = f"DAG {dag_id!r} is defined twice in this file: give one of them another dag_id."
+        work.documents[dag_id] = dag
+    for dag_id in work.errors:
+        work.documents.pop(dag_id, None)
+
+
+def _lock_rows(work: _Store) -> None:
+    """The rows of every DAG that the file defines or defined, in key order; new DAGs get theirs here."""
+    parsed, dag_ids = work.parsed, list(work.documents)
+    known = set(DagModel.objects.filter(pk__in=dag_ids).values_list("pk", flat=True))
+    missing = sorted(set(dag_ids) - known)
+    if missing:
+        DagModel.objects.bulk_create(
+            [definition.new_row(dag_id, parsed, work.documents[dag_id], work.now, work.conf) for dag_id in missing],
+            ignore_conflicts=True,
+        )
+    of_file = DagModel.objects.filter(bundle_name=parsed.bundle.name, relative_fileloc=parsed.path)
+    wanted = DagModel.objects.filter(pk__in=dag_ids) | of_file
+    locked = wanted.order_by("pk").select_related("latest_version").select_for_update(no_key=True, of=("self",))
+    work.rows = {row.pk: row for row in locked.defer("latest_version__document")}
+
+
+def _refuse_duplicates(work: _Store) -> None:
+    """A DAG belongs to the file that defined it first, until that file is gone or no longer defines it."""
+    parsed = work.parsed
+    for dag_id in list(work.documents):
+        row = work.rows[dag_id]
+        if row.is_stale or (row.bundle_name, row.relative_fileloc) == (parsed.bundle.name, parsed.path):
+            continue
+        owner = DagFile.objects.filter(bundle_name=row.bundle_name, relative_path=row.relative_fileloc).first()
+        if owner is None or owner.missed_scans > 0:
+            continue  # moved
+        del work.documents[dag_id]
+        work.errors[dag_id] = duplicate_text(dag_id, row.bundle_name, row.relative_fileloc, parsed)
+
+
+def duplicate_text(dag_id: str, bundle_name: str, path: str, parsed: Parsed) -> str:
+    return (
+        f"{_duplicate_start(dag_id)} {path} (bundle {bundle_name}), so the one in {parsed.path}"
+        f" (bundle {parsed.bundle.name}) is not used: give one of them another dag_id, or remove one of the files."
+    )
+
+
+def _duplicate_start(dag_id: str) -> str:
+    return f"DAG {dag_id!r} is already defined in"
+
+
+def _store_dag(work: _Store, dag_id: str) -> None:
+    row, document, parsed = work.rows[dag_id], work.documents[dag_id], work.parsed
+    try:
+        version = versions.store(row, document, parsed, work.now)
+    except versions.UnusableError as error:
+        _refuse(work, row, str(error))
+        return
+    if version.is_new:
+        work.new_versions.append(dag_id)
+    changed = definition.update(row, document, parsed, work.now, work.conf)
+    work.news = work.news or version.is_new or changed
+    definition.store_tags(row, document)
+    assets.store_uses(row, document, work.now)
+    _store_warnings(work, row, document, version.varying)
+
+
+def _refuse(work: _Store, row: DagModel, error: str) -> None:
+    """The DAG keeps its last good version; without one it is not listed at all."""
+    del work.documents[row.pk]
+    work.errors[row.pk] = error
+    if row.latest_version_id is None:
+        row.delete()
+        del work.rows[row.pk]
+
+
+def _store_warnings(work: _Store, row: DagModel, document: Json, varying: tuple[str, ...] | None) -> None:
+    wanted = {
+        (warning["type"], warning["message"])
+        for warning in work.parsed.document.get("warnings", ())
+        if warning.get("dag_id") == row.pk
+    }
+    wanted |= {("non-existent pool", text) for text in definition.missing_pools(document)}
+    found = {(warning.warning_type, warning.message): warning for warning in row.warnings.all()}
+    if varying:
+        wanted.add((versions.VARYING, versions.varying_text(varying)))
+    elif varying is None:
+        # Nothing new was learned: what was said of the present source still holds.
+        wanted |= {key for key in found if key[0] == versions.VARYING}
+    gone = [warning.pk for key, warning in found.items() if key not in wanted]
+    if gone:
+        DagWarning.objects.filter(pk__in=gone).delete()
+    DagWarning.objects.bulk_create(
+        [
+            DagWarning(dag=row, warning_type=kind, message=message, timestamp=work.now)
+            for kind, message in sorted(wanted - found.keys())
+        ],
+        ignore_conflicts=True,
+    )
+
+
+def _settle_the_rest(work: _Store) -> tuple[str, ...]:
+    """DAGs of this file that the parse did not give: broken ones keep their last version, others are gone."""
+    parsed = work.parsed
+    rest = [
+        row
+        for row in work.rows.values()
+        if row.pk not in work.documents and (row.bundle_name, row.relative_fileloc) == (parsed.bundle.name, parsed.path)
+    ]
+    broken = [row.pk for row in rest if "" in work.errors or row.pk in work.errors]
+    DagModel.objects.filter(pk__in=broken, has_import_errors=False).update(has_import_errors=True)
+    gone = tuple(row.pk for row in rest if row.pk not in broken and not row.is_stale)
+    make_stale(gone)
+    work.retry = list(files_waiting_for(gone))
+    return gone
+
+
+def make_stale(dag_ids: tuple[str, ...]) -> None:
+    """No file defines these DAGs any more: no new runs; their history stays. Their rows must be locked."""
+    if dag_ids:
+        DagModel.objects.filter(pk__in=dag_ids).update(is_stale=True)
+        AssetUse.objects.filter(dag_id__in=dag_ids).delete()
+
+
+def files_waiting_for(dag_ids: tuple[str, ...]) -> set[str]:
+    """Files that were refused one of these DAGs as a duplicate; they are asked for again."""
+    waiting: set[str] = set()
+    for dag_id in dag_ids:
+        found = ParseError.objects.filter(stack_trace__contains=_duplicate_start(dag_id))
+        waiting |= set(found.values_list("filename", flat=True))
+    return waiting
+
+
+def _store_error(work: _Store) -> str | None:
+    parsed = work.parsed
+    where = {"bundle_name": parsed.bundle.name, "filename": parsed.path}
+    text = "\n\n".join(error.rstrip() for _, error in sorted(work.errors.items()))
+    if not text:
+        ParseError.objects.filter(**where).delete()
+        return None
+    found = ParseError.objects.filter(**where).first()
+    if found is None:
+        ParseError.objects.create(**where, stack_trace=text, timestamp=work.now)
+    elif found.stack_trace != text:
+        found.stack_trace, found.timestamp = text, work.now
+        found.save(update_fields=["stack_trace", "timestamp"])
+    return text
+
+
+def _store_file(work: _Store) -> None:
+    parsed = work.parsed
+    DagFile.objects.bulk_create(
+        [
+            DagFile(
+                bundle_name=parsed.bundle.name,
+                relative_path=parsed.path,
+                stamp={path: list(stamp) if stamp else None for path, stamp in parsed.stamp.items()},
+                last_parsed_at=work.now,
+                last_duration=parsed.document.get("seconds"),
+                missed_scans=0,
+                parse_requested_at=None,
+            )
+        ],
+        update_conflicts=True,
+        unique_fields=["bundle_name", "relative_path"],
+        update_fields=["stamp", "last_parsed_at", "last_duration", "missed_scans", "parse_requested_at"],
+    )
