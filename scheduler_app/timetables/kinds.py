@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from scheduler_app.engine.timetable import Timetable
 from scheduler_app.timetables.assets import AssetTimetable
 from scheduler_app.timetables.continuous import ContinuousTimetable
-from scheduler_app.timetables.contract import Timetable
 from scheduler_app.timetables.cron_interval import CronIntervalTimetable
 from scheduler_app.timetables.cron_trigger import CronTriggerTimetable
 from scheduler_app.timetables.custom import CustomTimetable

@@ -1,4 +1,4 @@
-"""What a timetable answers. Every datetime here is aware; answers are in UTC."""
+"""What a timetable answers. Every datetime here is aware; answers are in UTC. The kinds are in ``timetables/``."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Timetable(ABC):
 
     @abstractmethod
     def infer_manual(self, run_after: datetime) -> DataInterval | None:
-        """The interval of a run started by hand for that instant; None = only the child that knows its class can say."""
+        """The interval of a run started by hand for that instant; None = only the child with its class can say."""
 
     def interval_of(self, logical_date: datetime) -> DataInterval | None:
         """The interval that the schedule itself gives the run with this logical date, None when it has no such run."""
