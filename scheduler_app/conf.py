@@ -62,6 +62,10 @@ class Conf:
     wide_task_wait_seconds: float = knob(
         60.0, "Time after which the free slots of a pool are kept for a task that needs several of them.", least=0
     )
+    runs_follow_newest_version: bool = knob(
+        True, "Whether a running run moves to the newest version of its DAG; else it ends with the one it began with."
+    )
+    allow_future_logical_dates: bool = knob(False, "Whether a run with a logical date in the future may execute.")
     sweep_seconds: float = knob(300.0, "Time between two sweeps for work that no wake announced.", least=1)
 
     # Defaults of DAGs
@@ -86,12 +90,24 @@ class Conf:
         True, "Whether only files that mention airflow, and dag or asset, are parsed as DAG files."
     )
     bundle_suffixes: tuple[str, ...] = knob(
-        (".py", ".sql", ".hql", ".sh", ".bash", ".txt", ".md", ".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".html")
+        (
+            ".py",
+            ".sql",
+            ".hql",
+            ".sh",
+            ".bash",
+            ".txt",
+            ".md",
+            ".json",
+            ".yaml",
+            ".yml",
+            ".toml",
+            ".ini",
+            ".cfg",
+            ".html",
+        )
         + (".j2", ".jinja", ".jinja2"),
         "Files of the DAG folder that are kept with each of its versions, by the end of their names.",
-    )
-    runs_follow_newest_version: bool = knob(
-        True, "Whether a run goes on with the newest version of its DAG; otherwise with the one that it began with."
     )
 
     # Callbacks
@@ -116,10 +132,14 @@ class Conf:
     basic_auth: bool = knob(False, "Whether the API takes a user name and password with each request (HTTP Basic).")
     token_seconds: int = knob(86_400, "Life of a token of POST /auth/token.", least=1)
     cli_token_seconds: int = knob(3_600, "Life of a token of POST /auth/token/cli.", least=1)
-    login_failures: int = knob(10, "Failed logins of one name from one address, within login_failure_seconds, until more are refused.", least=1)
+    login_failures: int = knob(
+        10, "Failed logins of one name from one address, within login_failure_seconds, until more are refused.", least=1
+    )
     login_failure_seconds: int = knob(300, "Time over which failed logins are counted.", least=1)
     api_page_limit: int = knob(100, "Most rows of one page of an API list.", least=1)
-    dag_access: str = knob("", "Dotted path of a function (actor, verb) -> Q or None over DAGs: who may see and change which.")
+    dag_access: str = knob(
+        "", "Dotted path of a function (actor, verb) -> Q or None over DAGs: who may see and change which."
+    )
 
     # Standalone
     stop_seconds: float = knob(20.0, "Time that a component of `bin/run` gets to stop before it is killed.", least=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -37,3 +38,12 @@ def redis_url() -> str:
 @pytest.fixture(scope="session")
 def rabbitmq_url() -> str:
     return service_url("rabbitmq")
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
+    """Every test database refuses a change of state that is not a legal move of the one writer."""
+    from scheduler_app.models import guard
+
+    with django_db_blocker.unblock():
+        guard.install()

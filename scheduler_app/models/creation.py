@@ -12,6 +12,7 @@ from uuid import UUID
 
 from scheduler_app.engine.dag import Task
 from scheduler_app.engine.graph import Graph
+from scheduler_app.engine.task_dates import task_ids_at
 
 from . import db
 
@@ -84,7 +85,10 @@ _TASK_TYPES = {
     "max_active_tis_per_dag": "int",
     "max_active_tis_per_dagrun": "int",
 }
-_SAME_FOR_ALL = "dag_run_id, dag_id, dag_version_id, map_index, state, moved_by, try_number, hostname, unixname, fence, lost_hand_outs"
+_SAME_FOR_ALL = (
+    "dag_run_id, dag_id, dag_version_id, map_index, state, moved_by, try_number, hostname, unixname, fence,"
+    " lost_hand_outs"
+)
 _INSERT_TASKS = (
     f"INSERT INTO scheduler_task_instance ({_SAME_FOR_ALL}, {', '.join(_TASK_TYPES)})"
     " SELECT run, %(dag_id)s, %(dag_version_id)s::uuid, -1, NULL, 'create', 0, '', '', 0, 0,"
@@ -115,7 +119,7 @@ def create_runs(new: Sequence[NewRun], now: datetime) -> list[int | None]:
     for run, key in zip(new, keys, strict=True):
         if key is not None:
             graphs[run.version_id] = run.graph
-            alike[run.version_id, tuple(run.graph.task_ids_for(run.logical_date))].append(key)
+            alike[run.version_id, task_ids_at(run.graph, run.logical_date)].append(key)
     for (version_id, task_ids), run_keys in alike.items():
         insert_tasks(run_keys, graphs[version_id], version_id, task_ids)
     return keys

@@ -2,10 +2,44 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
 from django.db import models
 from django.db.models import Q
 
+from . import db
 from .run import DagRun
+
+
+class Wanted(NamedTuple):
+    """A callback to run: for a run, or (with the last two) for one try of a task instance."""
+
+    kind: str
+    dedupe_key: str
+    dag_id: str
+    dag_run_id: int
+    payload: dict[str, Any]
+    task_instance_id: int | None = None
+    try_number: int | None = None
+
+
+class CallbackQuerySet(models.QuerySet["Callback"]):
+    def want(self, wanted: Sequence[Wanted], now: datetime) -> int:
+        """Stores callbacks to run, in the transaction of the change that asks for them; one that is there is kept."""
+        if not wanted:
+            return 0
+        columns = list(zip(*wanted, strict=True))
+        columns[4] = tuple(json.dumps(payload) for payload in columns[4])
+        return db.execute(
+            "INSERT INTO scheduler_callback (kind, dedupe_key, dag_id, dag_run_id, payload, task_instance_id,"
+            " try_number, state, attempts, next_at, created_at)"
+            " SELECT c.*, 'pending', 0, %s, %s FROM unnest(%s::text[], %s::text[], %s::text[], %s::bigint[],"
+            " %s::jsonb[], %s::bigint[], %s::int[]) AS c ON CONFLICT (dedupe_key) DO NOTHING",
+            [now, now, *(list(column) for column in columns)],
+        )
 
 
 class Callback(models.Model):
@@ -29,6 +63,8 @@ class Callback(models.Model):
     finished_at = models.DateTimeField(null=True, blank=True)
     job_id = models.BigIntegerField(null=True, blank=True)
     error = models.TextField(null=True, blank=True)
+
+    objects = CallbackQuerySet.as_manager()
 
     class Meta:
         db_table = "scheduler_callback"

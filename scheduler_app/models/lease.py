@@ -1,4 +1,4 @@
-"""A process's life as a row: a :class:`Job` that a thread of its own keeps alive, so that a long step does not look dead.
+"""A process's life as a row: a :class:`Job` that a thread of its own keeps alive, also during a long step.
 
 A process that could not say so for a whole lease counts as dead for everybody else; it must then stop by itself
 (``lost``), because another one has taken over its work.

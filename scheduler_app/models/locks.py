@@ -1,0 +1,16 @@
+"""The locks that more than one module must agree on, and their order (I9): DagModel → DagRun → TaskInstance → Pool.
+
+Within a table, rows are locked by key. Advisory keys are derived from the database's own identity of our schema, so two
+installations in one database do not block each other (S-61).
+"""
+
+from __future__ import annotations
+
+from . import db
+
+_ADMISSION = "SELECT pg_try_advisory_xact_lock('scheduler_task_instance'::regclass::oid::int, 1)"
+
+
+def try_admission() -> bool:
+    """Whether this transaction alone may admit now. A statement of its own, before anything is counted."""
+    return bool(db.fetch(_ADMISSION)[0][0])

@@ -1,0 +1,165 @@
+"""The scheduler's loop is this table of phases, top to bottom; each is one file with one public ``run(tick) -> int``.
+
+Timing, metrics, error isolation and the transaction come from here, not from the phase. A phase that raises is rolled
+back and tried again with half as many rows until the culprit stands alone; then the culprit keeps its error and backs
+off (I5). Nothing that a phase raises ends the process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from scheduler_app import metrics
+from scheduler_app.models import db
+
+from .phases import (
+    adopt_orphans,
+    create_runs,
+    enforce_timeouts,
+    fail_lost_tasks,
+    publish,
+    queue_tasks,
+    sample_metrics,
+    schedule_tasks,
+    start_runs,
+    sweep,
+    sync_executors,
+)
+from .tick import Tick
+
+log = logging.getLogger("scheduler_app.scheduler")
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    name: str
+    run: Callable[[Tick], int]
+    #: seconds between two runs; 0 = every tick in which the probe says that there may be work
+    every_seconds: Callable[[Tick], float] | float = 0.0
+    #: False for a phase that opens (and closes) its own transactions
+    atomic: bool = True
+    #: name of the probe's column that says "there may be work"; None = whenever its time has come
+    probe: str | None = None
+    #: stores the error of a row that fails alone
+    blame: Callable[[Tick, object, BaseException], None] | None = None
+
+
+PHASES: tuple[Phase, ...] = (
+    Phase("sync_executors", sync_executors.run),
+    Phase("create_runs", create_runs.run, probe="due_dags", blame=create_runs.blame),
+    Phase("enforce_timeouts", enforce_timeouts.run, probe="alarms", blame=enforce_timeouts.blame),
+    Phase("start_runs", start_runs.run, probe="queued_runs"),
+    Phase("schedule_tasks", schedule_tasks.run, probe="wakes", blame=schedule_tasks.blame),
+    Phase("queue_tasks", queue_tasks.run, probe="scheduled_tasks"),
+    Phase("publish", publish.run, probe="outbox", atomic=False),
+    Phase("fail_lost_tasks", fail_lost_tasks.run, every_seconds=lambda t: t.conf.task_heartbeat_timeout_seconds / 6),
+    Phase("adopt_orphans", adopt_orphans.run, every_seconds=lambda t: t.conf.lease_seconds / 3),
+    Phase("sweep", sweep.run, every_seconds=lambda t: t.conf.sweep_seconds),
+    Phase("sample_metrics", sample_metrics.run, every_seconds=5.0),
+)
+
+#: "Is there anything?" in one statement (an idle tick is this and nothing else). Each answer comes from one partial index.
+PROBE = """
+SELECT EXISTS (SELECT 1 FROM scheduler_wake) AS wakes,
+       EXISTS (SELECT 1 FROM scheduler_dag_run WHERE state = 'queued') AS queued_runs,
+       EXISTS (SELECT 1 FROM scheduler_task_instance WHERE state = 'scheduled') AS scheduled_tasks,
+       EXISTS (SELECT 1 FROM scheduler_task_instance WHERE state = 'queued' AND handed_out_at IS NULL) AS outbox,
+       EXISTS (SELECT 1 FROM scheduler_dag WHERE NOT is_paused AND NOT is_stale AND next_dagrun_run_after <= %(now)s)
+           AS due_dags,
+       EXISTS (SELECT 1 FROM scheduler_dag_run WHERE state IN ('queued', 'running') AND next_check_at <= %(now)s)
+           OR EXISTS (SELECT 1 FROM scheduler_task_instance WHERE state = 'deferred' AND trigger_timeout <= %(now)s)
+           AS alarms
+"""
+PROBE_COLUMNS = ("wakes", "queued_runs", "scheduled_tasks", "outbox", "due_dags", "alarms")
+
+#: What a phase's work may give other phases to do, in the same tick.
+FEEDS: dict[str, tuple[str, ...]] = {
+    "create_runs": ("queued_runs",),
+    "start_runs": ("wakes",),
+    "enforce_timeouts": ("wakes",),
+    "schedule_tasks": ("scheduled_tasks", "queued_runs", "wakes"),
+    "queue_tasks": ("outbox",),
+    "sync_executors": ("wakes", "scheduled_tasks"),
+    "fail_lost_tasks": ("wakes",),
+    "adopt_orphans": ("scheduled_tasks",),
+    "sweep": ("wakes",),
+}
+
+
+class Loop:
+    """Runs the table. ``tick`` makes one pass; the caller sleeps when it returns 0."""
+
+    def __init__(self, phases: tuple[Phase, ...] = PHASES, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self.phases = phases
+        self.monotonic = monotonic
+        self.last_run: dict[str, float] = {}
+
+    def tick(self, tick: Tick) -> int:
+        """One pass over the phases that may have work; how many rows they changed."""
+        started = self.monotonic()
+        flags = dict(zip(PROBE_COLUMNS, db.fetch(PROBE, {"now": tick.now})[0], strict=True))
+        done = 0
+        for phase in self.phases:
+            if not self._is_due(phase, tick, flags):
+                continue
+            changed = self.run_phase(phase, tick)
+            self.last_run[phase.name] = self.monotonic()
+            done += changed
+            if changed:
+                flags.update(dict.fromkeys(FEEDS.get(phase.name, ()), True))
+        metrics.LOOP_SECONDS.observe(self.monotonic() - started)
+        return done
+
+    def _is_due(self, phase: Phase, tick: Tick, flags: dict[str, bool]) -> bool:
+        if phase.probe is not None:
+            return flags[phase.probe]
+        every = phase.every_seconds(tick) if callable(phase.every_seconds) else phase.every_seconds
+        last = self.last_run.get(phase.name)
+        return last is None or self.monotonic() - last >= every
+
+    def run_phase(self, phase: Phase, tick: Tick) -> int:
+        """One phase with its transaction and its error boundary; how many rows it changed."""
+        limit = tick.limit
+        try:
+            while True:
+                tick.working_on = []
+                try:
+                    with metrics.PHASE_SECONDS.labels(phase.name).time(), _transaction(phase):
+                        return phase.run(tick)
+                except Exception as error:
+                    metrics.PHASE_ERRORS.labels(phase.name).inc()
+                    if not self._halve(phase, tick, error):
+                        return 0
+        finally:
+            tick.limit = limit
+
+    def _halve(self, phase: Phase, tick: Tick, error: Exception) -> bool:
+        """Whether to try the phase again, with fewer rows; a culprit that stands alone gets its error."""
+        if db.is_transient(error):
+            log.warning("%s: the database refused (%s); it will be tried again", phase.name, error)
+            db.close()
+            return False
+        taken = len(tick.working_on)
+        if phase.blame is None or not taken:
+            log.error("%s failed", phase.name)
+            return False
+        if taken > 1:
+            tick.limit = max(1, min(tick.limit, taken) // 2)
+            return True
+        log.error("%s failed for %s alone", phase.name, tick.working_on[0])
+        with contextlib.suppress(db.DatabaseError), db.atomic():
+            phase.blame(tick, tick.working_on[0], error)
+        return False
+
+
+@contextlib.contextmanager
+def _transaction(phase: Phase) -> Iterator[None]:
+    if not phase.atomic:
+        yield
+        return
+    with db.atomic():
+        yield

@@ -1,0 +1,55 @@
+"""Takes over what dead processes left behind (F-27), and whatever was handed out and never began.
+
+A queued row of a scheduler that is dead goes back to be scheduled, and so does one that nobody started in time,
+whoever owns it. A *running* row is judged by its own heartbeat alone, never by its owner (S-49): see
+``fail_lost_tasks``.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+
+from scheduler_app import metrics
+from scheduler_app.models import db, transitions
+from scheduler_app.scheduler.tick import Tick
+
+log = logging.getLogger("scheduler_app.scheduler")
+
+#: Hand-outs of one task instance in a row that may be lost before they began; then it fails with that reason.
+LOST_HAND_OUTS_LIMIT = 10
+
+_BURY = """
+UPDATE scheduler_job SET state = 'failed', end_date = %(now)s
+WHERE id IN (SELECT id FROM scheduler_job WHERE state = 'running' AND latest_heartbeat <= %(silent_since)s
+             ORDER BY id FOR NO KEY UPDATE SKIP LOCKED)
+RETURNING id, job_type, hostname, pid
+"""
+
+_ORPHANS = """
+SELECT ti.id, ti.fence, ti.lost_hand_outs FROM scheduler_task_instance ti
+LEFT JOIN scheduler_job j ON j.id = ti.queued_by_job_id
+WHERE ti.state = 'queued' AND ((j.id IS NULL OR j.state <> 'running') OR ti.handed_out_at <= %(stuck_since)s)
+ORDER BY ti.id LIMIT %(limit)s
+"""
+
+
+def run(tick: Tick) -> int:
+    silent = tick.now - timedelta(seconds=tick.conf.lease_seconds)
+    for job_id, kind, host, pid in db.fetch(_BURY, {"now": tick.now, "silent_since": silent}):
+        log.warning("%s %s (pid %s on %s) is silent for its whole lease: it counts as dead", kind, job_id, pid, host)
+    stuck = tick.now - timedelta(seconds=tick.conf.queued_timeout_seconds)
+    rows = db.fetch(_ORPHANS, {"stuck_since": stuck, "limit": tick.limit})
+    hopeless = [(key, fence) for key, fence, lost in rows if lost + 1 >= LOST_HAND_OUTS_LIMIT]
+    if hopeless:
+        transitions.tasks(
+            "fail",
+            [key for key, _ in hopeless],
+            tick.now,
+            fences=[fence for _, fence in hopeless],
+            reason=f"It was handed out {LOST_HAND_OUTS_LIMIT} times and never began. Is an executor for its queue alive?",
+        )
+    again = [(key, fence) for key, fence, lost in rows if lost + 1 < LOST_HAND_OUTS_LIMIT]
+    moved = transitions.tasks("unqueue", [key for key, _ in again], tick.now, fences=[fence for _, fence in again])
+    metrics.ORPHANS_ADOPTED.inc(len(moved))
+    return len(moved) + len(hopeless)

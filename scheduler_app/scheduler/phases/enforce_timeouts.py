@@ -1,0 +1,83 @@
+"""Alarms that have come due: runs that took too long end (F-19), deferrals that took too long fail (F-28), and every
+other alarm makes its run due for a look.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import timedelta
+from uuid import UUID
+
+from scheduler_app.engine import states
+from scheduler_app.engine.graph import Graph
+from scheduler_app.engine.outcome import Outcome
+from scheduler_app.models import TaskInstance, Wake, db, facts, graphs, transitions
+from scheduler_app.models.facts import RunRow
+from scheduler_app.scheduler import run_ends
+from scheduler_app.scheduler.lost import Gone, end_attempts
+from scheduler_app.scheduler.tick import Tick, backoff, error_text
+
+_DUE = f"""
+SELECT {facts.RUN_ROW} FROM scheduler_dag_run r JOIN scheduler_dag d ON d.dag_id = r.dag_id
+WHERE r.state IN ('queued', 'running') AND r.next_check_at <= %(now)s
+ORDER BY r.id LIMIT %(limit)s FOR NO KEY UPDATE OF r SKIP LOCKED
+"""
+_CLEAR_ALARMS = "UPDATE scheduler_dag_run SET next_check_at = NULL WHERE id = ANY(%(runs)s)"
+_DEFERRED = """
+SELECT id, fence FROM scheduler_task_instance WHERE state = 'deferred' AND trigger_timeout <= %(now)s
+ORDER BY id LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
+"""
+_BLAME = """
+UPDATE scheduler_dag_run SET look_failures = look_failures + 1, look_error = %(error)s, next_check_at = %(until)s
+WHERE id = %(run)s
+"""
+
+
+def run(tick: Tick) -> int:
+    rows = [RunRow._make(row) for row in db.fetch(_DUE, {"now": tick.now, "limit": tick.limit})]
+    tick.working_on = [row.id for row in rows]
+    if rows:
+        db.execute(_CLEAR_ALARMS, {"runs": tick.working_on})
+        compiled = graphs.graphs_of(row.version_id for row in rows if row.version_id is not None)
+        late = [row for row in rows if _is_late(row, compiled, tick)]
+        _time_out(late, compiled, tick)
+        late_keys = {row.id for row in late}
+        Wake.objects.add([row.id for row in rows if row.id not in late_keys], "alarm", tick.now)
+    deferred = db.fetch(_DEFERRED, {"now": tick.now, "limit": tick.limit})
+    return len(rows) + end_attempts([Gone(key, fence, "Its deferral timed out.") for key, fence in deferred], tick.now)
+
+
+def blame(tick: Tick, run_id: object, error: BaseException) -> None:
+    """The alarm that cannot be served rings again later."""
+    db.execute(_BLAME, {"run": run_id, "error": error_text(error), "until": backoff(0, tick.now, tick.rng)})
+
+
+def _is_late(row: RunRow, compiled: dict[UUID, Graph], tick: Tick) -> bool:
+    graph = compiled.get(row.version_id) if row.version_id is not None else None
+    if graph is None or graph.dag.dagrun_timeout is None or row.start_date is None or row.state != states.RUNNING:
+        return False
+    return row.start_date + timedelta(seconds=graph.dag.dagrun_timeout) <= tick.now
+
+
+def _time_out(late: Sequence[RunRow], compiled: dict[UUID, Graph], tick: Tick) -> None:
+    """Ends the runs and everything in them that has not ended; running attempts are stopped by their next heartbeat."""
+    if not late:
+        return
+    ending: dict[int, str] = {}
+    for row in late:
+        seconds = compiled[row.version_id].dag.dagrun_timeout  # type: ignore[index]
+        ending[row.id] = f"The run took longer than its dagrun_timeout of {seconds:g} s."
+    by_run: dict[int, list[int]] = defaultdict(list)
+    open_tasks = TaskInstance.objects.filter(dag_run_id__in=ending).exclude(state__in=states.FINISHED)
+    for key, run_id in open_tasks.order_by("pk").values_list("pk", "dag_run_id"):
+        by_run[run_id].append(key)
+    keys = sorted((key, ending[run_id]) for run_id, of_run in by_run.items() for key in of_run)
+    transitions.tasks("skip", [key for key, _ in keys], tick.now, wake=False, reason=[reason for _, reason in keys])
+    run_ends.end_runs(
+        [
+            (row, compiled[row.version_id], Outcome(states.FAILED, "timed_out", ending[row.id]))  # type: ignore[index]
+            for row in late
+        ],
+        tick.now,
+    )

@@ -1,0 +1,27 @@
+"""Running task instances whose attempt has been silent for too long: lost, whoever ran them (S-49, BC-51)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from scheduler_app.models import db
+from scheduler_app.scheduler.lost import Gone, end_attempts
+from scheduler_app.scheduler.tick import Tick
+
+_SILENT = """
+SELECT id, fence, hostname, pid, heartbeat_at FROM scheduler_task_instance
+WHERE state IN ('running', 'restarting') AND heartbeat_at <= %(before)s
+ORDER BY id LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
+"""
+
+
+def run(tick: Tick) -> int:
+    timeout = tick.conf.task_heartbeat_timeout_seconds
+    before = tick.now - timedelta(seconds=timeout)
+    return end_attempts(
+        [
+            Gone(key, fence, f"Its attempt (pid {pid} on {host or 'an unknown host'}) was silent for {timeout:g} s.")
+            for key, fence, host, pid, _ in db.fetch(_SILENT, {"before": before, "limit": tick.limit})
+        ],
+        tick.now,
+    )

@@ -1,0 +1,279 @@
+"""Looks at the runs that a wake made due: which tasks are ready, skipped or failed by their upstreams, and which runs end
+(F-18, F-22, F-23).
+
+The runs are locked, their wakes deleted, and only *then* are the task instances read, in a later statement: a wake that
+commits meanwhile stays for the next look, so no change is missed (design decision 6). A look loads only what a change can
+reach, or the whole run when that is a third of it. Each look is decided by ``engine`` alone; the moves of all runs are
+written together, one statement for each verb.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from scheduler_app import metrics
+from scheduler_app.engine import states
+from scheduler_app.engine.graph import Graph
+from scheduler_app.engine.outcome import Outcome, deadlock, fail_fast_moves, outcome
+from scheduler_app.engine.readiness import Look, Move, RunFact, Ti, look
+from scheduler_app.models import Wake, creation, db, facts, graphs, transitions
+from scheduler_app.models.facts import RunRow
+from scheduler_app.scheduler import following, run_ends
+from scheduler_app.scheduler.tick import Tick, backoff, error_text
+
+#: Wakes that one look for due runs reads.
+WAKE_WINDOW = 4096
+#: A graph of at most so many tasks is always loaded whole.
+SMALL_GRAPH = 12
+
+_TAKE_RUNS = f"""
+SELECT {facts.RUN_ROW} FROM scheduler_dag_run r JOIN scheduler_dag d ON d.dag_id = r.dag_id
+WHERE r.id IN (SELECT dag_run_id FROM (SELECT dag_run_id FROM scheduler_wake ORDER BY id LIMIT %(window)s) w)
+ORDER BY r.id LIMIT %(limit)s FOR NO KEY UPDATE OF r SKIP LOCKED
+"""
+_TAKE_WAKES = "DELETE FROM scheduler_wake WHERE dag_run_id = ANY(%(runs)s) RETURNING dag_run_id, task_id, reason"
+#: Wakes of runs that were deleted: nobody will ever take them.
+_DROP_ORPHANS = """
+DELETE FROM scheduler_wake WHERE id IN (
+    SELECT w.id FROM (SELECT id, dag_run_id FROM scheduler_wake ORDER BY id LIMIT %(window)s) w
+    WHERE NOT EXISTS (SELECT 1 FROM scheduler_dag_run r WHERE r.id = w.dag_run_id)
+)
+"""
+_SET_ALARMS = """
+UPDATE scheduler_dag_run r SET next_check_at = w.at, last_scheduling_decision = %(now)s
+FROM unnest(%(runs)s::bigint[], %(ats)s::timestamptz[]) AS w(id, at) WHERE r.id = w.id
+"""
+#: Of these runs, what is open: anything at all, and anything that will end by itself.
+_OPEN = """
+SELECT w.id,
+       EXISTS (SELECT 1 FROM scheduler_task_instance ti WHERE ti.dag_run_id = w.id
+               AND (ti.state IS NULL OR ti.state IN ('scheduled', 'queued', 'running', 'restarting', 'deferred',
+                                                     'up_for_retry', 'up_for_reschedule'))),
+       EXISTS (SELECT 1 FROM scheduler_task_instance ti WHERE ti.dag_run_id = w.id
+               AND ti.state IN ('scheduled', 'queued', 'running', 'restarting', 'deferred',
+                                'up_for_retry', 'up_for_reschedule'))
+FROM unnest(%(runs)s::bigint[]) AS w(id)
+"""
+_BLAME = """
+UPDATE scheduler_dag_run SET look_failures = look_failures + 1, look_error = %(error)s, backoff_until = %(until)s,
+    next_check_at = %(until)s
+WHERE id = %(run)s
+"""
+_FORGIVE = """
+UPDATE scheduler_dag_run SET look_failures = 0, look_error = NULL, backoff_until = NULL
+WHERE id = ANY(%(runs)s)
+"""
+
+
+@dataclass(slots=True)
+class _Looked:
+    """One run during the phase: what was loaded, what was found."""
+
+    row: RunRow
+    graph: Graph
+    only: frozenset[str] | None
+    woken: set[str | None]
+    tis: list[Ti]
+    found: Look
+    ended: Outcome | None = None
+
+
+def run(tick: Tick) -> int:
+    rows = [RunRow._make(row) for row in db.fetch(_TAKE_RUNS, {"window": WAKE_WINDOW, "limit": tick.limit})]
+    if not rows:
+        tick.again = True
+        return db.execute(_DROP_ORPHANS, {"window": WAKE_WINDOW})
+    tick.working_on = [row.id for row in rows]
+    woken: dict[int, set[str | None]] = defaultdict(set)
+    ended_tasks: set[int] = set()
+    for run_id, task_id, reason in db.fetch(_TAKE_WAKES, {"runs": tick.working_on}):
+        woken[run_id].add(task_id)
+        if reason != "past_moved":
+            ended_tasks.add(run_id)
+    open_rows, alarms = _due(rows, tick.now)
+    followed = following.follow_newest(open_rows, tick.now) if tick.conf.runs_follow_newest_version else {}
+    looked = _look_at(open_rows, woken, followed, tick, alarms)
+    _apply(looked, tick)
+    _end_runs(looked, tick)
+    _wake_next(looked, ended_tasks, tick)
+    _set_alarms(looked, alarms, tick)
+    forgiven = [one.row.id for one in looked if one.row.look_failures]
+    if forgiven:
+        db.execute(_FORGIVE, {"runs": forgiven})
+    return len(rows)
+
+
+def blame(tick: Tick, run_id: object, error: BaseException) -> None:
+    """The run that cannot be looked at keeps the error and is left alone for a while; its wakes wait in the alarm."""
+    failures = db.fetch("SELECT look_failures FROM scheduler_dag_run WHERE id = %s", [run_id])
+    until = backoff(failures[0][0] if failures else 0, tick.now, tick.rng)
+    db.execute(_BLAME, {"run": run_id, "error": error_text(error), "until": until})
+    db.execute("DELETE FROM scheduler_wake WHERE dag_run_id = %s", [run_id])
+
+
+def _due(rows: Sequence[RunRow], now: datetime) -> tuple[list[RunRow], dict[int, datetime | None]]:
+    """The runs to look at, and the alarms of those that stand still for a known time.
+
+    A run that is paused, not running or held without end is dropped: whatever changes that wakes the whole run again.
+    """
+    due: list[RunRow] = []
+    alarms: dict[int, datetime | None] = {}
+    for row in rows:
+        if row.state != states.RUNNING or row.is_paused or row.is_stale:
+            continue
+        if row.held(now):
+            if row.held_until is not None:
+                alarms[row.id] = row.held_until
+        elif row.backoff_until is not None and row.backoff_until > now:
+            alarms[row.id] = row.backoff_until
+        else:
+            due.append(row)
+    return due, alarms
+
+
+def _look_at(
+    rows: Sequence[RunRow],
+    woken: dict[int, set[str | None]],
+    followed: dict[int, UUID],
+    tick: Tick,
+    alarms: dict[int, datetime | None],
+) -> list[_Looked]:
+    """Loads what the wakes can reach and asks ``engine.look``; alarms are collected on the way."""
+    versions = {row.id: followed.get(row.id, row.version_id) for row in rows}
+    compiled = graphs.graphs_of(version for version in versions.values() if version is not None)
+    whole: list[int] = []
+    parts: dict[int, frozenset[str]] = {}
+    scope: dict[int, frozenset[str] | None] = {}
+    for row in rows:
+        version = versions[row.id]
+        if version is None or version not in compiled:
+            raise LookupError(
+                f"The definition of DAG {row.dag_id} (version {version}) is not stored. The run goes on when its file "
+                "is parsed again."
+            )
+        only, load = _reach(compiled[version], woken[row.id], row.id in followed)
+        scope[row.id] = only
+        if load is None:
+            whole.append(row.id)
+        else:
+            parts[row.id] = load
+    loaded = facts.task_facts(whole, parts, tick.now)
+    past = facts.previous_facts([row for row in rows if compiled[versions[row.id]].has_past_deps], compiled, versions)  # type: ignore[index]
+    looked = []
+    for row in rows:
+        graph = compiled[versions[row.id]]  # type: ignore[index]
+        tis = loaded.tis.get(row.id, [])
+        fact = RunFact(logical_date=row.logical_date, allow_future=tick.conf.allow_future_logical_dates)
+        found = look(graph, tis, run=fact, now=tick.now, only=scope[row.id], previous=past.get(row.id))
+        looked.append(_Looked(row, graph, scope[row.id], woken[row.id], tis, found))
+        alarms[row.id] = _alarm(looked[-1], loaded.held_until.get(row.id), tick.now)
+    return looked
+
+
+def _reach(
+    graph: Graph, woken: Iterable[str | None], changed: bool
+) -> tuple[frozenset[str] | None, frozenset[str] | None]:
+    """What to look at and what to load; (None, None) = everything."""
+    tasks = {task_id for task_id in woken if task_id is not None}
+    if changed or None in woken or len(graph.tasks) <= SMALL_GRAPH:
+        return None, None
+    if graph.dag.fail_fast or not tasks <= graph.tasks.keys():
+        return None, None
+    near = graph.neighbourhood(tasks)
+    return (None, None) if near.wide else (near.look_at, near.load)
+
+
+def _alarm(one: _Looked, held_until: datetime | None, now: datetime) -> datetime | None:
+    """When time alone makes the run due again. A partial look must not put off what the rest of the run waits for."""
+    instants = [at for at in (one.found.next_check_at, held_until) if at is not None]
+    timeout = one.graph.dag.dagrun_timeout
+    if timeout is not None and one.row.start_date is not None:
+        instants.append(max(now, one.row.start_date + timedelta(seconds=timeout)))
+    if one.only is not None and one.row.next_check_at is not None and one.row.next_check_at > now:
+        instants.append(one.row.next_check_at)
+    return min(instants, default=None)
+
+
+def _apply(looked: Sequence[_Looked], tick: Tick) -> None:
+    """Writes the moves of all looks, one statement for each verb, then what is mapped."""
+    by_verb: dict[str, list[Move]] = defaultdict(list)
+    expansions: list[tuple[int, str, int]] = []
+    again: list[tuple[int, str]] = []
+    for one in looked:
+        for move in one.found.moves:
+            by_verb[move.verb].append(move)
+        for move in _fail_fast(one):
+            by_verb[move.verb].append(move)
+        for task_id, length in one.found.expand:
+            expansions.append((one.row.id, task_id, length))
+            again.append((one.row.id, task_id))
+        again += [(one.row.id, task_id) for task_id in one.found.touched]
+    for verb, moves in by_verb.items():
+        moves.sort(key=lambda move: move.ti_id)
+        reasons = {} if verb in ("schedule", "settle") else {"reason": [move.reason for move in moves]}
+        moved = transitions.tasks(verb, [move.ti_id for move in moves], tick.now, wake=False, **reasons)
+        if verb == "schedule":
+            metrics.TASKS_SCHEDULED.inc(len(moved))
+    creation.expand(expansions)
+    Wake.objects.add([run for run, _ in again], "task_ended", tick.now, [task for _, task in again])
+
+
+def _fail_fast(one: _Looked) -> list[Move]:
+    """What a DAG that fails fast ends because a task of it failed for good."""
+    if not one.graph.dag.fail_fast:
+        return []
+    failed = next((ti.task_id for ti in one.tis if ti.state == states.FAILED and ti.task_id in one.graph.tasks), None)
+    if failed is None:
+        return []
+    moves = fail_fast_moves(one.graph, one.tis, failed)
+    theirs = {move.ti_id for move in moves}
+    one.found.moves = [move for move in one.found.moves if move.ti_id not in theirs]
+    return moves
+
+
+def _end_runs(looked: Sequence[_Looked], tick: Tick) -> None:
+    """Ends the runs in which nothing is open any more, and those that can never move again."""
+    quiet = [one for one in looked if not one.found.expand and not any(m.verb == "schedule" for m in one.found.moves)]
+    if not quiet:
+        return
+    open_now = {key: (is_open, moving) for key, is_open, moving in db.fetch(_OPEN, {"runs": [o.row.id for o in quiet]})}
+    finished: list[_Looked] = []
+    for one in quiet:
+        is_open, is_moving = open_now[one.row.id]
+        if not is_open:
+            finished.append(one)
+        elif is_moving:
+            continue
+        elif one.only is None:
+            one.ended = deadlock(one.graph, one.tis, one.found)
+        elif one.found.next_check_at is None:
+            Wake.objects.add([one.row.id], "nothing_moves", tick.now)
+    leaves = facts.leaf_states({one.row.id: one.graph.leaves for one in finished})
+    for one in finished:
+        one.ended = outcome(one.graph, leaves.get(one.row.id, ()), all_ended=True)
+    run_ends.end_runs([(one.row, one.graph, one.ended) for one in looked if one.ended and one.ended.state], tick.now)
+
+
+def _wake_next(looked: Sequence[_Looked], ended_tasks: set[int], tick: Tick) -> None:
+    """The next run of a DAG whose tasks depend on their past may have waited for this one."""
+    moved = [
+        one.row
+        for one in looked
+        if one.graph.has_past_deps and (one.row.id in ended_tasks or one.found.moves) and one.row.logical_date
+    ]
+    facts.wake_following(moved, "past_moved", tick.now)
+
+
+def _set_alarms(looked: Sequence[_Looked], alarms: dict[int, datetime | None], tick: Tick) -> None:
+    rows = {one.row.id: one for one in looked}
+    changed = {
+        run_id: at
+        for run_id, at in alarms.items()
+        if run_id not in rows or (rows[run_id].ended is None and rows[run_id].row.next_check_at != at)
+    }
+    if changed:
+        db.execute(_SET_ALARMS, {"now": tick.now, "runs": list(changed), "ats": list(changed.values())})

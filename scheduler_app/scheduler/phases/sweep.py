@@ -1,0 +1,33 @@
+"""The slow safety net: running runs that no wake, alarm or active task will ever make due again.
+
+It finds what was missed and counts it; in a healthy system the counter stays 0, and tests assert that it does.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from scheduler_app import metrics
+from scheduler_app.models import Wake, db
+from scheduler_app.scheduler.tick import Tick
+
+#: Nothing of the run is on its way: no wake, no alarm ahead, no task instance that will end by itself.
+_FORGOTTEN = """
+SELECT r.id FROM scheduler_dag_run r JOIN scheduler_dag d ON d.dag_id = r.dag_id
+WHERE r.state = 'running' AND r.next_check_at IS NULL AND r.start_date <= %(before)s
+  AND NOT d.is_paused AND NOT d.is_stale AND r.held_at IS NULL
+  AND NOT EXISTS (SELECT 1 FROM scheduler_wake w WHERE w.dag_run_id = r.id)
+  AND NOT EXISTS (SELECT 1 FROM scheduler_task_instance ti WHERE ti.dag_run_id = r.id
+                  AND ti.state IN ('scheduled', 'queued', 'running', 'restarting', 'deferred'))
+  AND NOT EXISTS (SELECT 1 FROM scheduler_task_instance ti WHERE ti.dag_run_id = r.id
+                  AND ti.held_at IS NOT NULL AND ti.state IS NULL)
+ORDER BY r.id LIMIT %(limit)s
+"""
+
+
+def run(tick: Tick) -> int:
+    before = tick.now - timedelta(seconds=tick.conf.sweep_seconds)
+    found = [row[0] for row in db.fetch(_FORGOTTEN, {"before": before, "limit": tick.limit})]
+    Wake.objects.add(found, "sweep", tick.now)
+    metrics.SWEPT.inc(len(found))
+    return len(found)

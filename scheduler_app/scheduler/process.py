@@ -1,0 +1,214 @@
+"""The scheduler's process: its job row, its executors, its sleep, and an orderly end."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import select
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+import psycopg2
+
+from scheduler_app import metrics
+from scheduler_app.conf import Conf, conf
+from scheduler_app.executors.base import Executor
+from scheduler_app.executors.local import LocalExecutor
+from scheduler_app.models import db
+from scheduler_app.models.lease import Lease
+
+from .loop import Loop
+from .tick import Tick
+
+log = logging.getLogger("scheduler_app.scheduler")
+
+#: Sleep after a pass that failed as a whole (the database is away): first, and longest.
+_RETRY_FIRST_SECONDS = 0.2
+_RETRY_LONGEST_SECONDS = 10.0
+#: How soon the loop comes back when a phase could not get a lock.
+_AGAIN_SECONDS = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How long and how to run; the defaults run until a signal comes."""
+
+    #: stop after so many passes of the loop (−1: never)
+    num_runs: int = -1
+    #: longest sleep between two passes; None = ``idle_poll_seconds``
+    idle_sleep_seconds: float | None = None
+    #: stop when this says so (the DAG processor beside us has parsed everything so many times)
+    until: Callable[[], bool] = lambda: False
+
+
+def run_scheduler(options: Options | None = None) -> None:
+    """Runs the loop until a signal, a lost lease or the options end it. Two signals end it at once."""
+    SchedulerProcess(conf(), options or Options()).run()
+
+
+class SchedulerProcess:
+    def __init__(self, knobs: Conf, options: Options, executors: dict[str, Executor] | None = None) -> None:
+        self.conf = knobs
+        self.options = options
+        self.executors = executors
+        self.loop = Loop()
+        self.stopping = threading.Event()
+        self.bell = Bell()
+        self.rng = random.Random()
+        self.passes = 0
+
+    def run(self) -> None:
+        """As :func:`run_scheduler`; a scheduler whose lease was lost starts again as a new job."""
+        self._take_signals()
+        try:
+            while not self.stopping.is_set() and not self.options.until():
+                self._live_once()
+        finally:
+            self.bell.close()
+
+    def _live_once(self) -> None:
+        failures = 0
+        while not self.stopping.is_set():
+            try:
+                lease = Lease(
+                    "SchedulerJob",
+                    heartbeat_seconds=self.conf.heartbeat_seconds,
+                    lease_seconds=self.conf.lease_seconds,
+                )
+                with lease:
+                    self._serve(lease)
+                return
+            except Exception as error:
+                if not db.is_transient(error):
+                    raise
+                failures += 1
+                self._wait_out(error, failures)
+
+    def _serve(self, lease: Lease) -> None:
+        executors = self.executors if self.executors is not None else make_executors(self.conf)
+        for executor in executors.values():
+            executor.start(lease.job_id)
+        log.info("Scheduler %s is at work (pid %s), executors: %s", lease.job_id, os.getpid(), ", ".join(executors))
+        failures = 0
+        try:
+            while not self.stopping.is_set() and not self._is_over():
+                if lease.lost:
+                    log.error("Scheduler %s lost its lease: it stops handing out and starts afresh", lease.job_id)
+                    return
+                try:
+                    self._pass(lease, executors)
+                    failures = 0
+                except Exception as error:
+                    failures += 1
+                    self._wait_out(error, failures)
+        finally:
+            for executor in executors.values():
+                executor.stop(self.conf.stop_seconds / 2)
+
+    def _is_over(self) -> bool:
+        return 0 <= self.options.num_runs <= self.passes or self.options.until()
+
+    def _pass(self, lease: Lease, executors: dict[str, Executor]) -> None:
+        tick = Tick(
+            now=db.clock(),
+            job_id=lease.job_id,
+            conf=self.conf,
+            executors=executors,
+            rng=self.rng,
+            limit=self.conf.max_tis_per_query,
+        )
+        done = self.loop.tick(tick)
+        metrics.HEARTBEATS.labels("SchedulerJob").inc()
+        self.passes += 1
+        if not done and not self._is_over():
+            idle = self.options.idle_sleep_seconds
+            longest = self.conf.idle_poll_seconds if idle is None else idle
+            self.bell.wait(_AGAIN_SECONDS if tick.again else longest, self.stopping)
+
+    def _wait_out(self, error: Exception, failures: int) -> None:
+        pause = min(_RETRY_LONGEST_SECONDS, _RETRY_FIRST_SECONDS * 2.0 ** min(failures, 10))
+        log.warning("The scheduler could not go on (%s); again in %.1f s", str(error).strip() or type(error), pause)
+        db.close()
+        self.bell.close()
+        self.stopping.wait(pause * self.rng.uniform(0.8, 1.2))
+
+    # ── signals ──────────────────────────────────────────────────────────────────────────────────────────────────────
+    def _take_signals(self) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._on_stop)
+        signal.signal(signal.SIGUSR2, lambda *_: self._dump())
+
+    def _on_stop(self, number: int, _frame: FrameType | None) -> None:
+        if self.stopping.is_set():
+            os._exit(128 + number)
+        self.stopping.set()
+        self.bell.ring()
+
+    def _dump(self) -> None:
+        """What the loop is doing, for an operator who asks with SIGUSR2."""
+        lines = [f"Scheduler pid {os.getpid()}: {self.passes} passes"]
+        lines += [f"  {name}: {time.monotonic() - at:.1f} s ago" for name, at in self.loop.last_run.items()]
+        lines += [f"  executor {name}: {executor.describe()}" for name, executor in (self.executors or {}).items()]
+        lines += traceback.format_stack()
+        sys.stderr.write("\n".join(lines) + "\n")
+
+
+def make_executors(knobs: Conf) -> dict[str, Executor]:
+    """The executors of this process by name; the first is the default one."""
+    return {"LocalExecutor": LocalExecutor(knobs)}
+
+
+class Bell:
+    """A sleep that a NOTIFY ends: a connection of its own that listens, and a pipe for this process's own hand."""
+
+    def __init__(self) -> None:
+        self._listener: Any = None
+        self._read, self._write = os.pipe()
+        os.set_blocking(self._write, False)
+        os.set_blocking(self._read, False)
+
+    def ring(self) -> None:
+        """Ends the sleep from a signal handler or another thread."""
+        try:
+            os.write(self._write, b"!")
+        except BlockingIOError:
+            pass  # it rings already
+
+    def wait(self, seconds: float, stopping: threading.Event) -> None:
+        """Sleeps at most so long. Notifications that came since the last sleep end it at once: none is lost."""
+        if stopping.is_set():
+            return
+        listener = self._listening()
+        listener.poll()
+        if not listener.notifies:
+            ready, _, _ = select.select([listener, self._read], [], [], seconds)
+            if listener in ready:
+                listener.poll()
+            if self._read in ready:
+                os.read(self._read, 4096)
+        listener.notifies.clear()
+
+    def _listening(self) -> Any:
+        if self._listener is None or self._listener.closed:
+            params = db.connection().get_connection_params()
+            params.pop("cursor_factory", None)
+            self._listener = psycopg2.connect(**params)
+            self._listener.autocommit = True
+            with self._listener.cursor() as handle:
+                handle.execute(f"LISTEN {db.CHANNEL}")
+        return self._listener
+
+    def close(self) -> None:
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None

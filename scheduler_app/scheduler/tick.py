@@ -1,0 +1,55 @@
+"""One pass of the loop, as the phases see it: the time, who we are, what we may use."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from scheduler_app.conf import Conf
+from scheduler_app.executors.base import Executor
+
+#: Of an error text what a row keeps (characters).
+ERROR_LENGTH = 2000
+#: First and longest time for which a row that raised is left alone; it doubles from one to the other (I5).
+BACKOFF_FIRST_SECONDS = 5.0
+BACKOFF_LONGEST_SECONDS = 600.0
+
+
+@dataclass(slots=True)
+class Tick:
+    """What a phase is given. It changes nothing here but ``working_on`` and ``again``."""
+
+    now: datetime
+    #: primary key of our Job row
+    job_id: int
+    conf: Conf
+    executors: Mapping[str, Executor]
+    rng: random.Random
+    #: at most so many rows are taken by a phase; halved while a batch fails
+    limit: int
+    #: keys of the rows that the phase has taken, oldest first: the first is the culprit when it fails alone
+    working_on: list[Any] = field(default_factory=list)
+    #: set by a phase that could not get a lock which it needs: the loop comes back soon
+    again: bool = False
+
+    @property
+    def default_executor(self) -> Executor:
+        return next(iter(self.executors.values()))
+
+    def executor(self, name: str | None) -> Executor:
+        """The executor of that name, or the first one for None or a name that we do not run."""
+        return self.executors.get(name or "", self.default_executor)
+
+
+def backoff(failures: int, now: datetime, rng: random.Random) -> datetime:
+    """Until when a row that has failed so many times in a row is left alone (with a jitter of a fifth)."""
+    seconds = min(BACKOFF_LONGEST_SECONDS, BACKOFF_FIRST_SECONDS * 2.0 ** min(failures, 20))
+    return now + timedelta(seconds=seconds * rng.uniform(0.8, 1.2))
+
+
+def error_text(error: BaseException) -> str:
+    """An error as a row keeps it: type and message, cut."""
+    return f"{type(error).__name__}: {error}"[:ERROR_LENGTH]
