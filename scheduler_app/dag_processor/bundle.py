@@ -25,7 +25,7 @@ class Bundle:
 
 
 def bundles_of(values: Conf, subdir: Path | None = None) -> list[Bundle]:
-    """The bundles of the settings, or the one folder or file `subdir`: a part of the DAG folder, or a bundle of its own."""
+    """The bundles of the settings; or `subdir` alone: a folder or file of the DAG folder, else a bundle of its own."""
     folder = values.dags_folder.absolute()
     if subdir is not None:
         wanted = subdir.absolute()

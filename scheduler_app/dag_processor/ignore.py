@@ -1,7 +1,8 @@
 """``.airflowignore``: which files and folders below a DAG folder are not DAG files.
 
-Both syntaxes of Airflow: ``glob`` (as ``.gitignore``: later lines win, ``!`` takes back, a nearer file wins over a farther
-one) and ``regexp`` (a line is searched in the path; any match ignores). Paths are relative to the folder of the ignore file.
+Both syntaxes of Airflow: ``glob`` (as ``.gitignore``: later lines win, ``!`` takes back, a nearer file wins over a
+farther one) and ``regexp`` (a line is searched in the path; any match ignores). Paths are relative to the folder of the
+ignore file.
 """
 
 from __future__ import annotations

@@ -86,13 +86,8 @@ def point_to(bundle: Bundle, version: str, guard: Callable[[], None]) -> int:
             guard()
             rows = DagModel.objects.filter(bundle_name=bundle.name, is_stale=False)
             # exclude() keeps the rows without a version
-            locked = (
-                rows.exclude(bundle_version=version)
-                .order_by("pk")
-                .select_for_update(no_key=True)
-                .values_list("pk", flat=True)
-            )
-            chunk = list(locked[:_ROWS_A_STATEMENT])
+            behind = rows.exclude(bundle_version=version).order_by("pk").select_for_update(no_key=True)
+            chunk = list(behind.values_list("pk", flat=True)[:_ROWS_A_STATEMENT])
             if not chunk:
                 return moved
             moved += DagModel.objects.filter(pk__in=chunk).update(bundle_version=version)

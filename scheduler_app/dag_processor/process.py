@@ -37,7 +37,7 @@ def run_dag_processor(
     num_parses: int = 0,
     callbacks: bool = True,
 ) -> int:
-    """Runs until `stop` is set (without one: until SIGTERM or SIGINT) and returns an exit code: 0 in order, 1 lease lost.
+    """Runs until `stop` is set (without one: until SIGTERM or SIGINT).
 
     `subdir` narrows it to one folder or file; `num_parses` ends it when every file was parsed so often.
     """

@@ -1,7 +1,7 @@
 """The DAG processor without its process: looks at folders, has files parsed, stores what comes back.
 
-Each method does one bounded step and is called from the loop in ``process.py``; tests call the same steps. An idle step is
-one statement, a scan is a stat for each file.
+Each method does one bounded step and is called from the loop in ``process.py``; tests call the same steps. An idle
+step is one statement, a scan is a stat for each file.
 """
 
 from __future__ import annotations
@@ -71,6 +71,8 @@ class Folder:
     missed: dict[str, int] = field(default_factory=dict)
     last: Scan | None = None
     version: str | None = None
+    #: files that may define, since another one is gone, a DAG that was refused to them
+    asked: set[str] = field(default_factory=set)
     #: files to parse, most urgent first
     queue: OrderedDict[str, None] = field(default_factory=OrderedDict)
 
@@ -125,7 +127,8 @@ class Processor:
         else:
             due = plan.due(paths, found.files, folder.known, now, self.conf.reparse_seconds, folder_changed=changed)
         flying = {job.path for job in self._flying.values() if job.bundle == bundle}
-        folder.queue = OrderedDict.fromkeys(path for path in due if path not in flying)
+        asked = sorted(folder.asked & found.files.keys())
+        folder.queue = OrderedDict.fromkeys(path for path in (*asked, *due) if path not in flying)
         return len(folder.queue)
 
     def _count_missing(self, folder: Folder, paths: set[str], found: Scan) -> None:
@@ -163,6 +166,7 @@ class Processor:
         for folder in self.folders.values():
             for path in paths:
                 if path in folder.known:
+                    folder.asked.add(path)
                     folder.queue[path] = None
 
     # ── parsing ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -178,6 +182,7 @@ class Processor:
         for folder in self.folders.values():
             while folder.queue and self._parser.pending < 2 * self.conf.parse_processes:
                 path, _ = folder.queue.popitem(last=False)
+                folder.asked.discard(path)
                 if folder.last is None or path not in folder.last.files:
                     continue
                 self._submit(folder, path, folder.last.files)
@@ -237,7 +242,7 @@ class Processor:
             parsed_at=now,
             duration_seconds=document.get("seconds") or 0.0,
             has_error=result.error is not None,
-            refresh_at=refresh_at(document),
+            refresh_at=refresh_at(document, now),
         )
         self._ask_for(result.retry)
         self._report(job, document, result)

@@ -1,6 +1,7 @@
 """What one parse says, stored in one transaction: DAGs, versions, errors, warnings. An unchanged DAG costs two updates.
 
-A file whose import failed changes none of its DAGs: the last good version keeps running, marked with ``has_import_errors``.
+A file whose import failed changes none of its DAGs: their last good versions keep running, marked with
+``has_import_errors``.
 """
 
 from __future__ import annotations
@@ -117,10 +118,16 @@ def _refuse_duplicates(work: _Store) -> None:
         if row.is_stale or (row.bundle_name, row.relative_fileloc) == (parsed.bundle.name, parsed.path):
             continue
         owner = DagFile.objects.filter(bundle_name=row.bundle_name, relative_path=row.relative_fileloc).first()
-        if owner is None or owner.missed_scans > 0:
-            continue  # moved
+        if owner is None or (owner.missed_scans > 0 and not _was_refused(parsed, dag_id)):
+            continue  # renamed: the old file is missing, and this one is new to the DAG
         del work.documents[dag_id]
         work.errors[dag_id] = duplicate_text(dag_id, row.bundle_name, row.relative_fileloc, parsed)
+
+
+def _was_refused(parsed: Parsed, dag_id: str) -> bool:
+    """This file asked for the DAG before and waits until the other one is gone, not only missing in one scan."""
+    found = ParseError.objects.filter(bundle_name=parsed.bundle.name, filename=parsed.path)
+    return found.filter(stack_trace__contains=_duplicate_start(dag_id)).exists()
 
 
 def duplicate_text(dag_id: str, bundle_name: str, path: str, parsed: Parsed) -> str:
@@ -155,8 +162,8 @@ def _refuse(work: _Store, row: DagModel, error: str) -> None:
     del work.documents[row.pk]
     work.errors[row.pk] = error
     if row.latest_version_id is None:
-        row.delete()
         del work.rows[row.pk]
+        row.delete()
 
 
 def _store_warnings(work: _Store, row: DagModel, document: Json, varying: tuple[str, ...] | None) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -11,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import Max, Q
 
 from scheduler_app.engine.dag import from_doc
-from scheduler_app.engine.dag_hash import dag_hash
+from scheduler_app.engine.dag_hash import dag_hash, differing, moving_fields
 from scheduler_app.engine.graph import Graph
 from scheduler_app.models import DagModel, DagRun, DagVersion, Wake
 
@@ -45,8 +43,12 @@ def store(row: DagModel, document: Json, parsed: Parsed, now: datetime) -> Outco
     _check(document)
     varying: tuple[str, ...] = ()
     number = None
+    if latest is not None:
+        moving = moving_fields(latest.document, document, seconds_between=(now - latest.created_at).total_seconds())
+        if moving:
+            return Outcome(is_new=False, varying=tuple(moving))
     if latest is not None and not parsed.source_changed:
-        varying = tuple(itertools.islice(differences(latest.document, document), _FIELDS_NAMED))
+        varying = tuple(differing(latest.document, document)[:_FIELDS_NAMED])
         if not _is_used(row, latest):
             # A definition that varies by itself makes no more versions than it makes runs.
             number = latest.version_number
@@ -83,31 +85,8 @@ def _is_used(row: DagModel, version: DagVersion) -> bool:
     return DagRun.objects.filter(seen, dag=row).exists()
 
 
-def differences(old: Json, new: Json, path: str = "") -> Iterator[str]:
-    """Where two documents differ: ``start_date``, ``tasks[load].retries``, ``tags`` …"""
-    if old == new:
-        return
-    if isinstance(old, dict) and isinstance(new, dict):
-        for key in sorted(old.keys() | new.keys()):
-            yield from differences(old.get(key), new.get(key), f"{path}.{key}" if path else key)
-    elif isinstance(old, list) and isinstance(new, list) and (by_id := _by_id(old, new)):
-        before, after = by_id
-        for key in sorted(before.keys() | after.keys()):
-            yield from differences(before.get(key), after.get(key), f"{path}[{key}]")
-    else:
-        yield path
-
-
-def _by_id(old: list[Json], new: list[Json]) -> tuple[dict[str, Json], dict[str, Json]] | None:
-    """Tasks and groups by their id; None for any other list."""
-    for key in ("task_id", "group_id"):
-        if all(isinstance(item, dict) and key in item for item in (*old, *new)):
-            return {str(item[key]): item for item in old}, {str(item[key]): item for item in new}
-    return None
-
-
 def varying_text(fields: tuple[str, ...]) -> str:
     return (
         f"The definition changed although the file did not: {', '.join(fields)}. A value that is computed when the file"
-        " is read (a time of day, a random number, the order of a set) makes a new version at each parse; give a fixed value."
+        " is read (a time of day, a random number, the order of a set) makes a new version at each parse: fix it."
     )

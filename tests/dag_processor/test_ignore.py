@@ -11,9 +11,8 @@ def rules(text: str, syntax: str = "glob", folder: str = "") -> Rules:
 
 def test_a_glob_names_files_and_folders_and_a_later_line_takes_back():
     found = rules("skip_*.py\nold/\n!skip_not.py\n")
-    ignored = {
-        path for path in ("skip_a.py", "skip_not.py", "a/skip_b.py", "old/", "a/old/", "dag.py") if found.ignores(path)
-    }
+    paths = ("skip_a.py", "skip_not.py", "a/skip_b.py", "old/", "a/old/", "dag.py")
+    ignored = {path for path in paths if found.ignores(path)}
     assert ignored == {"skip_a.py", "a/skip_b.py", "old/", "a/old/"}
 
 
