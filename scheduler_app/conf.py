@@ -120,6 +120,11 @@ class Conf:
     triggerer_capacity: int = knob(1000, "Triggers that one triggerer holds at once.", least=1)
 
     # Attempts
+    task_heartbeat_seconds: float = knob(5.0, "Time between two heartbeats of a runner for its attempts.", least=0.1)
+    zygote_memory_mb: int = knob(512, "Memory for idle processes that keep a DAG file imported.", least=0)
+    zygote_max_age_seconds: float = knob(
+        300.0, "Age from which a DAG file is imported again before its next attempt: it may read other data.", least=0
+    )
     kill_grace_seconds: float = knob(15.0, "Time from SIGTERM to SIGKILL for a task that must stop.", least=0)
     max_message_mb: int = knob(64, "Largest message between a task and its supervisor.", least=1)
     task_user: str = knob("", "System user that runs user code; empty is the scheduler's own user.")

@@ -88,27 +88,29 @@ class Children:
         zygote.start(child, message, self._clocks.monotonic())
         return child
 
-    def tick(self) -> float | None:
-        """Kill what outlived its grace time, and imports that take too long. Seconds until the next is due."""
+    def tick(self) -> None:
+        """Kill what outlived its grace time, and imports that take too long."""
         now = self._clocks.monotonic()
-        due: list[float] = []
         for child, zygote in list(self._children.items()):
             if child.done:
                 del self._children[child]
-            elif child.kill_at is not None:
+            elif child.kill_at is not None and now >= child.kill_at:
                 self._escalate(child, zygote, now)
-                due.append(child.kill_at)
+        limit = self._limits.import_timeout_seconds
         for zygote in self.zygotes:
-            if zygote.loading:
-                limit = zygote.started_at + self._limits.import_timeout_seconds
-                if now >= limit:
-                    zygote.error = (
-                        f"its import took longer than {self._limits.import_timeout_seconds:g} s (parse_timeout_seconds)"
-                    )
-                    zygote.kill()
-                else:
-                    due.append(limit)
-        return max(0.0, min(due) - now) if due else None
+            if zygote.loading and now >= zygote.started_at + limit:
+                zygote.error = f"its import took longer than {limit:g} s (parse_timeout_seconds)"
+                zygote.kill()
+
+    def due_seconds(self) -> float | None:
+        """Seconds until :meth:`tick` has something to do; None when nothing is planned."""
+        times = [child.kill_at for child in self._children if child.kill_at is not None and not child.done]
+        times += [
+            zygote.started_at + self._limits.import_timeout_seconds
+            for zygote in (*self._zygotes.values(), *self._retired)
+            if zygote.loading
+        ]
+        return max(0.0, min(times) - self._clocks.monotonic()) if times else None
 
     def tidy(self) -> None:
         """Drop ended zygotes, and idle ones beyond the memory limit."""
@@ -183,8 +185,6 @@ class Children:
             self._retired.append(zygote)
 
     def _escalate(self, child: Child, zygote: Zygote, now: float) -> None:
-        if child.kill_at is None or now < child.kill_at:
-            return
         child.kills += 1
         child.kill_at = now + _ZYGOTE_OBEYS_SECONDS
         if child.kills == 1:

@@ -174,13 +174,13 @@ class ParsePool:
                 continue
             if now - parse.started_at >= self._timeout_seconds:
                 parse.killed = (
-                    f"The import took longer than {self._timeout_seconds:g} s and was stopped. Move slow work from the top "
-                    "level of the file into tasks, or raise parse_timeout_seconds."
+                    f"The import took longer than {self._timeout_seconds:g} s and was stopped. Move slow work "
+                    "from the top level of the file into tasks, or raise parse_timeout_seconds."
                 )
             elif self._memory_bytes and parse.pid and self._memory(parse.pid) > self._memory_bytes:
                 parse.killed = (
-                    f"The import took more than {self._memory_bytes // 1048576} MB of memory and was stopped. Load data "
-                    "inside tasks, or raise parse_memory_mb."
+                    f"The import took more than {self._memory_bytes // 1048576} MB of memory and was stopped. "
+                    "Load data inside tasks, or raise parse_memory_mb."
                 )
             if parse.killed and self._base is not None:
                 self._base.kill(parse.key, signal.SIGKILL)

@@ -1,0 +1,44 @@
+"""Put a runner together from the settings: in a process of its own, or inside an executor of the tests."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import UTC, datetime
+
+from scheduler_app.conf import Conf
+from scheduler_app.runner.identity import Identity
+from scheduler_app.runner.loop import Listener, Options, Runner
+from scheduler_app.supervisor.child import Clocks
+from scheduler_app.supervisor.children import Children, Limits
+from scheduler_app.supervisor.events import Events
+
+
+def clocks() -> Clocks:
+    """The clocks of this process: its logs carry its own time, as every program's do; rows carry the database's."""
+    return Clocks(time.monotonic, lambda: datetime.now(UTC))
+
+
+def children(values: Conf, events: Events) -> Children:
+    """The children of one runner."""
+    megabyte = 1024 * 1024
+    limits = Limits(
+        max_message_bytes=values.max_message_mb * megabyte,
+        import_timeout_seconds=values.parse_timeout_seconds,
+        zygote_memory_bytes=values.zygote_memory_mb * megabyte,
+        zygote_max_age_seconds=values.zygote_max_age_seconds,
+    )
+    return Children(events, clocks(), os.environ, limits)
+
+
+def runner(
+    values: Conf, events: Events, its_children: Children, identity: Identity, slots: int, listener: Listener
+) -> Runner:
+    options = Options(
+        slots=slots,
+        log_folder=values.log_folder,
+        heartbeat_seconds=values.task_heartbeat_seconds,
+        heartbeat_timeout_seconds=values.task_heartbeat_timeout_seconds,
+        kill_grace_seconds=values.kill_grace_seconds,
+    )
+    return Runner(events, its_children, clocks(), identity, options, listener)

@@ -1,0 +1,98 @@
+"""What the end of an attempt means for its row: pure, with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from scheduler_app.engine import retries, states
+from scheduler_app.runner.claims import Claim
+
+#: Of an error text what a row keeps (characters).
+REASON_LENGTH = 2000
+#: The reason of a try that ended because somebody cleared it.
+CLEARED = "It was cleared while it ran."
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A verb of engine.states with the columns that go with it. ``callback``: the kind of callback that is due."""
+
+    verb: str
+    columns: dict[str, Any] = field(default_factory=dict)
+    callback: str | None = None
+
+
+def decide(
+    claim: Claim, outcome: Mapping[str, Any] | None, exit_text: str, state: str | None, now: datetime
+) -> Decision:
+    """`outcome` None: the process ended without one, as `exit_text` says. `state`: that of the row, now locked."""
+    if state == states.RESTARTING:
+        return Decision("retry", {"next_at": now, "reason": CLEARED})
+    if outcome is None:
+        return failed(claim, {"retry": True, "error": {"type": "", "message": exit_text}}, now)
+    return _OUTCOMES[outcome["state"]](claim, outcome, now)
+
+
+def _succeeded(claim: Claim, outcome: Mapping[str, Any], now: datetime) -> Decision:
+    columns = {"map_length": outcome.get("map_length"), "rendered_map_index": outcome.get("rendered_map_index")}
+    return Decision("succeed", columns, "success")
+
+
+def _skipped(claim: Claim, outcome: Mapping[str, Any], now: datetime) -> Decision:
+    columns = {"reason": error_text(outcome) or None, "rendered_map_index": outcome.get("rendered_map_index")}
+    return Decision("skip", columns, "skipped")
+
+
+def failed(claim: Claim, outcome: Mapping[str, Any], now: datetime) -> Decision:
+    """Another try, or the end. When the task is gone from the DAG, nobody says how often it may be tried."""
+    text = error_text(outcome)
+    columns = {"rendered_map_index": outcome.get("rendered_map_index")}
+    if claim.task is None:
+        return Decision("fail", {**columns, "reason": text}, "failure")
+    verdict = retries.after_failure(
+        claim.task,
+        claim.try_number,
+        claim.max_tries,
+        now,
+        retry_allowed=outcome.get("retry", True),
+        jitter_key=claim.retry_key,
+        retry_delay=outcome.get("retry_delay"),
+    )
+    if isinstance(verdict, retries.Retry):
+        return Decision("retry", {**columns, "next_at": verdict.at, "reason": text}, "retry")
+    return Decision("fail", {**columns, "reason": f"{text}\n{verdict.reason}".strip()}, "failure")
+
+
+def _rescheduled(claim: Claim, outcome: Mapping[str, Any], now: datetime) -> Decision:
+    return Decision("reschedule", {"next_at": datetime.fromisoformat(outcome["reschedule_at"])})
+
+
+def _deferred(claim: Claim, outcome: Mapping[str, Any], now: datetime) -> Decision:
+    defer = outcome["defer"]
+    timeout = defer.get("timeout")
+    columns = {
+        "trigger_timeout": None if timeout is None else now + timedelta(seconds=timeout),
+        "next_method": defer["next_method"],
+        "next_kwargs": defer.get("next_kwargs") or {},
+    }
+    return Decision("defer", columns)
+
+
+_OUTCOMES = {
+    states.SUCCESS: _succeeded,
+    states.SKIPPED: _skipped,
+    states.FAILED: failed,
+    states.UP_FOR_RESCHEDULE: _rescheduled,
+    states.DEFERRED: _deferred,
+}
+
+
+def error_text(outcome: Mapping[str, Any]) -> str:
+    """The error of an outcome as the row's reason keeps it."""
+    error = outcome.get("error") or {}
+    kind, message = error.get("type") or "", error.get("message") or ""
+    text = f"{kind}: {message}" if kind and message else kind or message
+    return text.replace("\0", "")[:REASON_LENGTH]

@@ -1,0 +1,361 @@
+"""The runner: one selector loop over many attempts, with one database connection.
+
+Hand-outs come in by :meth:`Runner.accept`; one pass (:meth:`Runner.step`) serves what the attempts say, writes the
+outcomes that are ready, claims and starts what waits, and beats. Work that the database refuses for the moment stays in
+memory and is tried again while the attempts go on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from django.db import Error
+
+from scheduler_app import attempt_log
+from scheduler_app.models import db, transitions
+from scheduler_app.runner import answers, heartbeats, outcomes
+from scheduler_app.runner.attempt import Attempt
+from scheduler_app.runner.buffers import Buffer
+from scheduler_app.runner.claims import Claim, claim
+from scheduler_app.runner.database import Database, DatabaseAway
+from scheduler_app.runner.decide import Decision
+from scheduler_app.runner.identity import Identity
+from scheduler_app.runner.outcomes import BATCH, Report
+from scheduler_app.supervisor.base import Exit
+from scheduler_app.supervisor.child import Clocks
+from scheduler_app.supervisor.children import Children
+from scheduler_app.supervisor.events import Events
+from scheduler_app.wire import WireError
+
+log = logging.getLogger(__name__)
+
+#: (task instance id, fence)
+Key = tuple[int, int]
+
+_TIDY_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    slots: int
+    log_folder: Path
+    heartbeat_seconds: float
+    #: silent for so long, the scheduler may give a task to somebody else: our attempts of it must be gone by then
+    heartbeat_timeout_seconds: float
+    kill_grace_seconds: float
+
+
+class Listener(Protocol):
+    """Who handed out. ``freed``: the slot is free; ``done``: nothing more will be written for it."""
+
+    def freed(self, keys: Sequence[Key]) -> None: ...
+
+    def done(self, keys: Sequence[Key]) -> None: ...
+
+
+class Runner:
+    def __init__(
+        self,
+        events: Events,
+        children: Children,
+        clocks: Clocks,
+        identity: Identity,
+        options: Options,
+        listener: Listener,
+    ) -> None:
+        self._events, self._children, self._clocks = events, children, clocks
+        self._identity, self._options, self._listener = identity, options, listener
+        self._database = Database(clocks.monotonic)
+        self._waiting: deque[Key] = deque()
+        self._running: dict[Key, Attempt] = {}
+        #: ended, not written yet
+        self._ended: list[tuple[Attempt, Report]] = []
+        self._unanswered: list[tuple[Attempt, dict[str, Any]]] = []
+        now = clocks.monotonic()
+        self._next_beat = now + options.heartbeat_seconds
+        self._last_beat = now
+        self._next_tidy = now + _TIDY_SECONDS
+
+    # What others call
+
+    @property
+    def attempts(self) -> int:
+        """Processes that live."""
+        return len(self._running)
+
+    @property
+    def idle(self) -> bool:
+        return not (self._waiting or self._running or self._ended)
+
+    def accept(self, keys: Iterable[Key]) -> None:
+        """Take hand-outs; those that are known already are not taken twice."""
+        for key in keys:
+            if key not in self._running and key not in self._waiting:
+                self._waiting.append(key)
+
+    def cancel(self, keys: Iterable[Key]) -> None:
+        """Forget what has not begun, stop what has; its report is written if the row still wants it."""
+        for key in keys:
+            if key in self._waiting:
+                self._waiting.remove(key)
+                self._tell([key])
+            elif key in self._running:
+                self._stop(self._running[key], "the executor was told to cancel it.")
+
+    def step(self, longest_seconds: float) -> None:
+        """One pass; sleeps at most so long when there is nothing to do."""
+        self._events.poll(self._sleep_seconds(longest_seconds))
+        self._answer_again()
+        self._write()
+        self._start()
+        self._watch()
+
+    def refuse_waiting(self) -> list[Key]:
+        """The hand-outs that have not begun, forgotten: their rows go back to be scheduled."""
+        keys = list(self._waiting)
+        self._waiting.clear()
+        return keys
+
+    def stop_attempts(self, why: str, grace_seconds: float) -> None:
+        for attempt in list(self._running.values()):
+            attempt.stop(why, self._clocks.monotonic(), grace_seconds)
+
+    def end_children(self, why: str) -> None:
+        """Kill every attempt now; returns when no process of theirs is left. Their reports wait to be written."""
+        for attempt in self._running.values():
+            attempt.stopped_for = attempt.stopped_for or why
+        self._children.stop()
+
+    def give_back(self, keys: Sequence[Key]) -> None:
+        """Unqueue hand-outs that never began. Raises DatabaseAway."""
+        if keys:
+            ids, fences = [key[0] for key in keys], [key[1] for key in keys]
+            self._database.do(lambda now: _unqueue(ids, fences, now))
+
+    # Attempts (attempt.Home)
+
+    def asked(self, attempt: Attempt, request: dict[str, Any]) -> None:
+        if attempt.child is None or attempt.child.done:
+            return
+        try:
+            ok = self._database.do(lambda now: answers.answer(attempt.claim, attempt.buffer, request, now))
+        except DatabaseAway:
+            self._unanswered.append((attempt, request))
+        except answers.Refusal as refusal:
+            attempt.child.answer(request, error={"type": refusal.kind, "message": str(refusal)})
+        except Exception as error:
+            log.exception("The request %s of %s failed", request.get("op"), attempt.claim.retry_key)
+            attempt.child.answer(request, error={"type": type(error).__name__, "message": str(error)})
+        else:
+            attempt.child.answer(request, ok=ok)
+
+    def over(self, attempt: Attempt, exit: Exit) -> None:
+        self._running.pop(attempt.key, None)
+        self._ended.append((attempt, attempt.report(exit)))
+
+    # The steps
+
+    def _answer_again(self) -> None:
+        if self._unanswered and not self._database.away:
+            waiting, self._unanswered = self._unanswered, []
+            for attempt, request in waiting:
+                self.asked(attempt, request)
+
+    def _write(self) -> None:
+        """Outcomes of all attempts that have ended, up to BATCH rows a transaction."""
+        for attempt, _ in [pair for pair in self._ended if pair[0].foreign]:
+            self._close(attempt, None)
+        self._ended = [pair for pair in self._ended if not pair[0].foreign]
+        while self._ended and not self._database.away:
+            batch = self._ended[:BATCH]
+            self._listener.freed([attempt.key for attempt, _ in batch])
+            try:
+                decided = self._write_batch([report for _, report in batch])
+            except DatabaseAway:
+                return
+            del self._ended[: len(batch)]
+            for attempt, _ in batch:
+                self._close(attempt, decided.get(attempt.claim.ti_id))
+
+    def _write_batch(self, reports: list[Report]) -> dict[int, Decision]:
+        """One transaction; when a row makes it fail, halves until that row stands alone."""
+        try:
+            return self._database.do(lambda now: outcomes.write(reports, now))
+        except (Error, ValueError, TypeError, KeyError) as error:
+            if len(reports) > 1:
+                middle = len(reports) // 2
+                return self._write_batch(reports[:middle]) | self._write_batch(reports[middle:])
+            log.exception("The outcome of %s cannot be stored", reports[0].claim.retry_key)
+            return self._write_bare(reports[0], error)
+
+    def _write_bare(self, report: Report, error: Exception) -> dict[int, Decision]:
+        """What an attempt pushed cannot be stored: the try fails for that reason, without what it pushed."""
+        text = f"What the task pushed cannot be stored: {str(error).strip().partition(chr(10))[0]}"
+        bare = Report(report.claim, None, text)
+        try:
+            return self._database.do(lambda now: outcomes.write([bare], now))
+        except (Error, ValueError, TypeError, KeyError):
+            log.exception("The end of %s cannot be written; it will count as lost", report.claim.retry_key)
+            return {}
+
+    def _close(self, attempt: Attempt, decision: Decision | None) -> None:
+        child = attempt.child
+        if child is not None:
+            child.log.write(*_last_words(decision, attempt.stopped_for))
+            child.close_log()
+        self._tell([attempt.key])
+
+    def _tell(self, keys: Sequence[Key]) -> None:
+        self._listener.freed(keys)
+        self._listener.done(keys)
+
+    def _start(self) -> None:
+        """Claim as many of the waiting as there are slots, and start them."""
+        free = self._options.slots - len(self._running)
+        if free <= 0 or not self._waiting or self._database.away:
+            return
+        keys = [self._waiting.popleft() for _ in range(min(free, len(self._waiting)))]
+        try:
+            claims = self._claim(keys)
+        except DatabaseAway:
+            self._waiting.extendleft(reversed(keys))
+            return
+        for item in claims:
+            self._launch(item)
+        ours = {(item.ti_id, item.fence) for item in claims}
+        self._tell([key for key in keys if key not in ours])
+
+    def _claim(self, keys: list[Key]) -> list[Claim]:
+        ids, fences = [key[0] for key in keys], [key[1] for key in keys]
+        try:
+            return self._database.do(lambda now: claim(ids, fences, now, self._identity.worker))
+        except DatabaseAway:
+            raise
+        except Exception as error:
+            if len(keys) > 1:
+                middle = len(keys) // 2
+                return self._claim(keys[:middle]) + self._claim(keys[middle:])
+            log.exception("Hand-out %s cannot be started", keys[0])
+            reason = f"It cannot be started: {type(error).__name__}: {error}"[:2000]
+            self._database.do(lambda now: _fail(ids, fences, now, reason))
+            return []
+
+    def _launch(self, item: Claim) -> None:
+        attempt = Attempt(item, self)
+        file = attempt_log.path(
+            self._options.log_folder, item.dag_id, item.run_id, item.task_id, item.map_index, item.try_number
+        )
+        self._running[attempt.key] = attempt
+        try:
+            attempt.child = self._children.start(item.file, file, item.start, attempt)
+        except (OSError, WireError) as error:
+            log.warning("%s cannot be started: %s", item.retry_key, error)
+            self.over(attempt, Exit(None, f"its process cannot be started: {error}"))
+
+    def _watch(self) -> None:
+        """Time-outs, heartbeats, the state of the zygotes."""
+        now = self._clocks.monotonic()
+        grace = self._options.kill_grace_seconds
+        for attempt in list(self._running.values()):
+            attempt.watch_time(now, grace)
+        self._children.tick()
+        if now >= self._next_beat:
+            self._next_beat = now + self._options.heartbeat_seconds
+            self._beat(now)
+        if now >= self._next_tidy:
+            self._next_tidy = now + _TIDY_SECONDS
+            self._children.tidy()
+
+    def _beat(self, monotonic: float) -> None:
+        attempts = list(self._running.values())
+        taken = [attempt.buffer.take() for attempt in attempts]
+        beats = [attempt.beat(buffer) for attempt, buffer in zip(attempts, taken, strict=True)]
+        try:
+            pulse = self._database.do(lambda now: self._identity.beat(now) or heartbeats.beat(beats, now))
+        except DatabaseAway:
+            _put_back(attempts, taken)
+            self._stop_if_silent(monotonic)
+            return
+        except Exception:
+            log.exception("The heartbeat failed; what the attempts pushed waits for their outcomes")
+            _put_back(attempts, taken)
+            pulse = self._database.do(
+                lambda now: heartbeats.beat([attempt.beat(Buffer()) for attempt in attempts], now)
+            )
+        self._last_beat = monotonic
+        for attempt in attempts:
+            if attempt.claim.ti_id in pulse.foreign:
+                attempt.foreign = True
+                self._stop(attempt, "somebody marked it, cleared it, or it counts as lost.")
+            elif attempt.claim.ti_id in pulse.restarting:
+                self._stop(attempt, "it was cleared.")
+
+    def _stop_if_silent(self, monotonic: float) -> None:
+        """Without a heartbeat for so long, the scheduler may start the next try: ours must not go on beside it."""
+        if monotonic - self._last_beat >= self._options.heartbeat_timeout_seconds:
+            self.stop_attempts("the database was away for longer than task_heartbeat_timeout_seconds.", 0.0)
+
+    def _stop(self, attempt: Attempt, why: str) -> None:
+        attempt.stop(why, self._clocks.monotonic(), self._options.kill_grace_seconds)
+
+    def _sleep_seconds(self, longest: float) -> float:
+        if (self._ended or self._unanswered) and not self._database.away:
+            return 0.0
+        if self._waiting and len(self._running) < self._options.slots and not self._database.away:
+            return 0.0
+        now = self._clocks.monotonic()
+        times = [self._next_beat, self._next_tidy]
+        times += [attempt.deadline for attempt in self._running.values() if attempt.deadline is not None]
+        if self._database.away:
+            times.append(self._database.retry_at)
+        due = self._children.due_seconds()
+        return max(0.0, min(longest, min(times) - now, longest if due is None else due))
+
+
+def _put_back(attempts: Sequence[Attempt], taken: Sequence[Buffer]) -> None:
+    for attempt, buffer in zip(attempts, taken, strict=True):
+        attempt.buffer.put_back(buffer)
+
+
+def _unqueue(ids: list[int], fences: list[int], now: datetime) -> None:
+    with db.atomic():
+        transitions.tasks("unqueue", ids, now, fences=fences)
+        db.notify()
+
+
+def _fail(ids: list[int], fences: list[int], now: datetime, reason: str) -> None:
+    with db.atomic():
+        transitions.tasks("fail", ids, now, fences=fences, reason=reason)
+        db.notify()
+
+
+_SAID: dict[str, Callable[[Decision], tuple[str, str]]] = {
+    "succeed": lambda decision: ("info", "The task succeeded."),
+    "skip": lambda decision: ("info", "The task was skipped."),
+    "retry": lambda decision: (
+        "warning",
+        f"The try failed; the next one is due at {decision.columns['next_at'].isoformat()}."
+        f" {decision.columns['reason']}",
+    ),
+    "fail": lambda decision: ("error", f"The task failed. {decision.columns['reason']}"),
+    "reschedule": lambda decision: (
+        "info",
+        f"The task will look again at {decision.columns['next_at'].isoformat()}.",
+    ),
+    "defer": lambda decision: ("info", "The task waits for its trigger."),
+}
+
+
+def _last_words(decision: Decision | None, stopped_for: str) -> tuple[str, str, str]:
+    """Level, logger and text of the line that ends a hand-out's log."""
+    if decision is None:
+        why = f" {stopped_for}" if stopped_for else ""
+        return "warning", "task", f"What became of this attempt is not recorded: its row has moved on.{why}"
+    level, text = _SAID[decision.verb](decision)
+    return level, "task", text

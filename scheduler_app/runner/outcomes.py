@@ -1,0 +1,198 @@
+"""Write the ends of attempts: many at once, in one transaction, each under its fence.
+
+With a state go, in the same transaction, its XComs and rendered fields, the followers that it skips, its trigger,
+its asset events, its callback and the wake of its run. A report whose row has moved on (marked, cleared, handed
+out again, failed as lost) matches nothing and writes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from psycopg2.extras import Json
+
+from scheduler_app.engine import states
+from scheduler_app.models import db, transitions
+from scheduler_app.runner import asset_events, buffers
+from scheduler_app.runner.buffers import Buffer, Owner
+from scheduler_app.runner.claims import Claim
+from scheduler_app.runner.decide import CLEARED, Decision, decide, error_text
+
+#: Rows in one transaction.
+BATCH = 500
+
+
+@dataclass(slots=True)
+class Report:
+    """How an attempt ended. ``outcome`` None: without a word; then ``exit_text`` says how its process ended."""
+
+    claim: Claim
+    outcome: dict[str, Any] | None
+    exit_text: str = ""
+    buffer: Buffer = field(default_factory=Buffer)
+
+    @property
+    def owner(self) -> Owner:
+        claim = self.claim
+        return Owner(claim.ti_id, claim.run_pk, claim.dag_id, claim.task_id, claim.map_index)
+
+
+_FOLLOWERS = """
+SELECT w.source, ti.id FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::int[]) AS w(source, run, task, map_index)
+JOIN scheduler_task_instance ti ON ti.dag_run_id = w.run AND ti.task_id = w.task
+    AND (w.map_index IS NULL OR ti.map_index = w.map_index)
+WHERE coalesce(ti.state, 'none') IN ('none', 'scheduled')
+"""
+#: Own rows and followers are locked together, by key: two runners that end neighbours cannot wait for each other.
+_LOCK = """
+SELECT ti.id, ti.fence, ti.state FROM scheduler_task_instance ti WHERE ti.id = ANY(%s::bigint[])
+ORDER BY ti.id FOR NO KEY UPDATE OF ti
+"""
+_TRIGGERS = """
+INSERT INTO scheduler_trigger (classpath, kwargs, dag_id, bundle_name, bundle_version, created_date)
+SELECT w.classpath, w.kwargs, w.dag_id, coalesce(d.bundle_name, 'dags'), w.bundle_version, %s
+FROM unnest(%s::text[], %s::jsonb[], %s::text[], %s::text[]) WITH ORDINALITY
+    AS w(classpath, kwargs, dag_id, bundle_version, place)
+LEFT JOIN scheduler_dag d ON d.dag_id = w.dag_id
+ORDER BY w.place RETURNING id
+"""
+_CALLBACKS = """
+INSERT INTO scheduler_callback
+    (kind, dedupe_key, dag_id, dag_run_id, task_instance_id, try_number, payload, state, attempts, next_at, created_at)
+SELECT w.kind, w.dedupe_key, w.dag_id, w.run, w.ti, w.try_number, w.payload, 'pending', 0, %(now)s, %(now)s
+FROM unnest(%(kind)s::text[], %(dedupe_key)s::text[], %(dag_id)s::text[], %(run)s::bigint[], %(ti)s::bigint[],
+            %(try_number)s::int[], %(payload)s::jsonb[]) AS w(kind, dedupe_key, dag_id, run, ti, try_number, payload)
+ON CONFLICT (dedupe_key) DO NOTHING
+"""
+
+
+def write(reports: Sequence[Report], now: datetime) -> dict[int, Decision]:
+    """Writes up to :data:`BATCH` reports; what was decided for each row that was still the attempt's own, by its id."""
+    with db.atomic():
+        followers = _followers(reports)
+        rows = _lock([report.claim.ti_id for report in reports], followers)
+        own = [report for report in reports if _is_own(report.claim, rows)]
+        decided = {
+            report.claim.ti_id: decide(report.claim, report.outcome, report.exit_text, rows[report.claim.ti_id][1], now)
+            for report in own
+        }
+        _move(own, decided, now)
+        _skip(own, decided, followers, rows, now)
+        kept = [report for report in own if decided[report.claim.ti_id].columns.get("reason") != CLEARED]
+        buffers.write([(report.owner, report.buffer) for report in kept if report.buffer.dirty], now)
+        ended = [report for report in own if decided[report.claim.ti_id].verb == "succeed"]
+        asset_events.write([(report.claim, report.outcome or {}) for report in ended], now)
+        _add_callbacks([(report, decided[report.claim.ti_id]) for report in own], now)
+        db.notify()
+    return decided
+
+
+def _followers(reports: Sequence[Report]) -> dict[int, list[int]]:
+    """By skipping instance: the ids of those that it skips and that have not begun."""
+    wanted: list[tuple[int, int, str, int | None]] = []
+    for report in reports:
+        for item in (report.outcome or {}).get("skip") or ():
+            task_id, map_index = (item, None) if isinstance(item, str) else item
+            wanted.append((report.claim.ti_id, report.claim.run_pk, task_id, map_index))
+    found: dict[int, list[int]] = defaultdict(list)
+    if wanted:
+        for source, follower in db.fetch(_FOLLOWERS, [list(column) for column in zip(*wanted, strict=True)]):
+            found[source].append(follower)
+    return found
+
+
+def _lock(ids: Sequence[int], followers: dict[int, list[int]]) -> dict[int, tuple[int, str | None]]:
+    every = {*ids, *(key for keys in followers.values() for key in keys)}
+    return {row[0]: (row[1], row[2]) for row in db.fetch(_LOCK, [sorted(every)])}
+
+
+def _is_own(claim: Claim, rows: dict[int, tuple[int, str | None]]) -> bool:
+    fence, state = rows.get(claim.ti_id, (-1, None))
+    return fence == claim.fence and state in states.WITH_PROCESS
+
+
+def _move(own: Sequence[Report], decided: dict[int, Decision], now: datetime) -> None:
+    groups: dict[tuple[str, tuple[str, ...]], list[Report]] = defaultdict(list)
+    for report in own:
+        decision = decided[report.claim.ti_id]
+        groups[decision.verb, tuple(sorted(decision.columns))].append(report)
+    for (verb, names), members in sorted(groups.items(), key=lambda item: item[0]):
+        columns: dict[str, Any] = {
+            name: [decided[report.claim.ti_id].columns[name] for report in members] for name in names
+        }
+        if verb == "defer":
+            columns["trigger_id"] = _add_triggers(members, now)
+            columns["next_kwargs"] = [Json(value) for value in columns["next_kwargs"]]
+        ids = [report.claim.ti_id for report in members]
+        transitions.tasks(verb, ids, now, fences=[report.claim.fence for report in members], **columns)
+
+
+def _add_triggers(members: Sequence[Report], now: datetime) -> list[int]:
+    defers = [(report.outcome or {})["defer"] for report in members]
+    rows = db.fetch(
+        _TRIGGERS,
+        [
+            now,
+            [defer["classpath"] for defer in defers],
+            [Json(defer.get("kwargs") or {}) for defer in defers],
+            [report.claim.dag_id for report in members],
+            [report.claim.file.bundle_version or None for report in members],
+        ],
+    )
+    return [row[0] for row in rows]
+
+
+def _skip(
+    own: Sequence[Report],
+    decided: dict[int, Decision],
+    followers: dict[int, list[int]],
+    rows: dict[int, tuple[int, str | None]],
+    now: datetime,
+) -> None:
+    """A branch's verdict on its followers; one that has begun meanwhile goes on (BC-53)."""
+    skipping = [report for report in own if decided[report.claim.ti_id].verb in ("succeed", "skip")]
+    ids = {key for report in skipping for key in followers.get(report.claim.ti_id, ())}
+    open_ids = sorted(key for key in ids if rows[key][1] in (states.NONE, states.SCHEDULED))
+    transitions.tasks("skip", open_ids, now, reason="A task before it chose another branch.")
+
+
+def _add_callbacks(pairs: Sequence[tuple[Report, Decision]], now: datetime) -> None:
+    rows = []
+    for report, decision in pairs:
+        task = report.claim.task
+        if task is None or decision.callback is None or decision.callback not in task.callbacks:
+            continue
+        rows.append(callback_row(report.claim, decision.callback, _payload(report, decision)))
+    add_callbacks(rows, now)
+
+
+def callback_row(claim: Claim, kind: str, payload: dict[str, Any]) -> dict[str, Any]:
+    """A callback of a task; one hand-out asks for each kind at most once."""
+    return {
+        "kind": f"task_{kind}",
+        "dedupe_key": f"task_{kind}:{claim.ti_id}:{claim.fence}",
+        "dag_id": claim.dag_id,
+        "run": claim.run_pk,
+        "ti": claim.ti_id,
+        "try_number": claim.try_number,
+        "payload": Json(payload),
+    }
+
+
+def add_callbacks(rows: Sequence[dict[str, Any]], now: datetime) -> None:
+    """Inserts callback rows inside the caller's transaction."""
+    if rows:
+        db.execute(_CALLBACKS, {name: [row[name] for row in rows] for name in rows[0]} | {"now": now})
+
+
+def _payload(report: Report, decision: Decision) -> dict[str, Any]:
+    error = (report.outcome or {}).get("error") or None
+    if error is None and decision.callback in ("failure", "retry"):
+        error = {"type": "", "message": report.exit_text}
+    reason = decision.columns.get("reason") or (error_text(report.outcome) if report.outcome else report.exit_text)
+    return json.loads(json.dumps({"error": error, "reason": reason}).replace("\\u0000", ""))
