@@ -44,7 +44,7 @@ def make_dag(name: str) -> Any:
 def run_shape(name: str, loop: Any, executor: Any, job_id: int, per_tick: int) -> dict[str, Any]:
     """One measurement: seconds from the first tick until every run has succeeded."""
     from scheduler_app.conf import conf
-    from scheduler_app.models import DagRun, TaskInstance, db
+    from scheduler_app.models import DagRun, db
     from scheduler_app.scheduler.tick import Tick
     from tests import rows
 
@@ -66,7 +66,6 @@ def run_shape(name: str, loop: Any, executor: Any, job_id: int, per_tick: int) -
         raise SystemExit(f"{name}: {open_runs} runs did not succeed")
     total = runs * tasks
     DagRun.objects.filter(dag=dag).delete()
-    del TaskInstance
     return {
         "shape": name,
         "tis_per_s": round(total / seconds),

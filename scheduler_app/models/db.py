@@ -50,14 +50,14 @@ def cursor() -> Iterator[Any]:
 def fetch(sql: str, params: Sequence[Any] | dict[str, Any] = ()) -> list[tuple[Any, ...]]:
     """All rows of one statement."""
     with cursor() as handle:
-        handle.execute(sql, params)
+        handle.execute(sql, params or None)
         return list(handle.fetchall())
 
 
 def execute(sql: str, params: Sequence[Any] | dict[str, Any] = ()) -> int:
     """Runs one statement and returns how many rows it touched."""
     with cursor() as handle:
-        handle.execute(sql, params)
+        handle.execute(sql, params or None)
         return int(handle.rowcount)
 
 

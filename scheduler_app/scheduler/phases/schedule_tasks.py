@@ -99,7 +99,7 @@ def run(tick: Tick) -> int:
     looked = _look_at(open_rows, woken, followed, tick, alarms)
     _apply(looked, tick)
     _end_runs(looked, tick)
-    _wake_next(looked, ended_tasks, tick)
+    _wake_next(rows, looked, ended_tasks, tick)
     _set_alarms(looked, alarms, tick)
     forgiven = [one.row.id for one in looked if one.row.look_failures]
     if forgiven:
@@ -258,14 +258,15 @@ def _end_runs(looked: Sequence[_Looked], tick: Tick) -> None:
     run_ends.end_runs([(one.row, one.graph, one.ended) for one in looked if one.ended and one.ended.state], tick.now)
 
 
-def _wake_next(looked: Sequence[_Looked], ended_tasks: set[int], tick: Tick) -> None:
-    """The next run of a DAG whose tasks depend on their past may have waited for this one."""
-    moved = [
-        one.row
-        for one in looked
-        if one.graph.has_past_deps and (one.row.id in ended_tasks or one.found.moves) and one.row.logical_date
-    ]
-    facts.wake_following(moved, "past_moved", tick.now)
+def _wake_next(rows: Sequence[RunRow], looked: Sequence[_Looked], ended_tasks: set[int], tick: Tick) -> None:
+    """The next run of a DAG whose tasks depend on their past may have waited for this one, also for a task that was
+    marked or cleared after the run had ended."""
+    moved = [one.row for one in looked if one.graph.has_past_deps and (one.row.id in ended_tasks or one.found.moves)]
+    ended = [row for row in rows if row.state in states.RUN_FINISHED and row.id in ended_tasks]
+    if ended:
+        compiled = graphs.graphs_of(row.version_id for row in ended if row.version_id is not None)
+        moved += [row for row in ended if row.version_id in compiled and compiled[row.version_id].has_past_deps]
+    facts.wake_following([row for row in moved if row.logical_date is not None], "past_moved", tick.now)
 
 
 def _set_alarms(looked: Sequence[_Looked], alarms: dict[int, datetime | None], tick: Tick) -> None:
