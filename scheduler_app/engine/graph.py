@@ -55,6 +55,9 @@ class Graph:
         self.mapped_tasks = frozenset(self.map_groups) | {task.task_id for task in dag.tasks if task.mapped is not None}
         self.needs = self._needs()
         self.followers = _reversed(self.needs)
+        # once more, along all that a look reads: the sources of a mapping come first even where no edge says so
+        self.order = _topological(self.needs, self.followers)
+        self.position = {task_id: place for place, task_id in enumerate(self.order)}
         self.weights = self._weights()
         self.has_past_deps = any(task.depends_on_past or task.wait_for_downstream for task in dag.tasks)
 
@@ -115,7 +118,11 @@ class Graph:
         for task_id, task in self.tasks.items():
             found = dict.fromkeys(self.upstream[task_id])
             found.update(dict.fromkeys(self.scope_setups.get(task_id, ())))
-            for mapped in [task.mapped, *(self.groups[g].mapped for g in self.map_groups.get(task_id, ()))]:
+            group_ids = dict.fromkeys(self.map_groups.get(task_id, ()))
+            if group_ids:
+                # which indexes of an upstream in an inner group are one's own depends on that group's length
+                group_ids.update(dict.fromkeys(g for up in tuple(found) for g in self.map_groups.get(up, ())))
+            for mapped in [task.mapped, *(self.groups[group_id].mapped for group_id in group_ids)]:
                 found.update(dict.fromkeys(source for source in map_sources(mapped) if source in self.tasks))
             needs[task_id] = tuple(found)
         return needs
