@@ -1,0 +1,50 @@
+"""The context of a running task: a dict with Airflow's names; ``current_context`` gives it anywhere in task code."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+
+class Context(dict[str, Any]):
+    """Names → values. A name that the run does not have raises KeyError that lists what there is."""
+
+    def __missing__(self, key: str) -> Any:
+        from scheduler_app.sdk.nearest import did_you_mean
+
+        raise KeyError(f"The context has no {key!r} in this run.{did_you_mean(str(key), self)}")
+
+
+_contexts: list[Any] = []
+
+
+@contextlib.contextmanager
+def set_current_context(context: Any) -> Iterator[Any]:
+    """Makes ``context`` the current one inside the block."""
+    _contexts.append(context)
+    try:
+        yield context
+    finally:
+        _contexts.pop()
+
+
+def current_context() -> Any:
+    """Raises RuntimeError outside of a running task."""
+    if not _contexts:
+        raise RuntimeError(
+            "There is no current context: get_current_context() works inside a running task, not while the DAG file is read."
+        )
+    return _contexts[-1]
+
+
+def get_current_context() -> Any:
+    """The context of the running task. Raises RuntimeError outside of one."""
+    return current_context()
+
+
+def context_merge(context: Any, *additions: Any, **kwargs: Any) -> None:
+    """Adds names to a context."""
+    for addition in additions:
+        context.update(addition)
+    context.update(kwargs)

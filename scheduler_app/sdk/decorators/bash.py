@@ -1,0 +1,44 @@
+"""``@task.bash``: the function returns the command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from scheduler_app.sdk.decorators.base import DecoratedOperator, make_decorator, need_text
+from scheduler_app.sdk.operators.bash import BashOperator
+from scheduler_app.sdk.operators.python import call_arguments, run_function
+
+
+class _BashDecoratedOperator(DecoratedOperator, BashOperator):
+    template_fields = (*DecoratedOperator.template_fields, "op_args", "op_kwargs", "env", "cwd")
+    template_ext = ()
+    custom_operator_name = "@task.bash"
+
+    def __init__(
+        self,
+        *,
+        python_callable: Callable[..., Any],
+        op_args: Collection[Any] | None = None,
+        op_kwargs: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        kwargs.pop("multiple_outputs", None)
+        super().__init__(
+            python_callable=python_callable,
+            op_args=op_args,
+            op_kwargs=op_kwargs,
+            bash_command=None,
+            multiple_outputs=False,
+            **kwargs,
+        )
+
+    def execute(self, context: Any) -> Any:
+        kwargs = call_arguments(self.python_callable, self.op_args, {**context, **self.op_kwargs}, self.op_kwargs)
+        command = need_text(run_function(self.python_callable, self.op_args, kwargs), "@task.bash")
+        command = self.render_template(command, context)
+        self.bash_command = command
+        return self._run(context, command)
+
+
+bash_task = make_decorator(_BashDecoratedOperator, "@task.bash")

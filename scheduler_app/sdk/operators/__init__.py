@@ -1,0 +1,1 @@
+"""The operators that every DAG file can import; one file each."""

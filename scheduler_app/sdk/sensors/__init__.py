@@ -1,0 +1,1 @@
+"""The sensors that every DAG file can import; one file each."""

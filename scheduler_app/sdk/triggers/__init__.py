@@ -1,0 +1,1 @@
+"""Triggers: what a deferred task waits for; one file a family, with ``base`` for authors."""

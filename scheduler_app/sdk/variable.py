@@ -1,0 +1,105 @@
+"""Variables: texts (or JSON) by key, read and written while a task runs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from scheduler_app.sdk.exceptions import AirflowRuntimeError, ErrorType
+from scheduler_app.sdk.runtime import current_port
+from scheduler_app.sdk.xcom_arg import NOTSET, is_arg_set
+
+
+class Variable:
+    """``Variable.get("key")`` and its kin. Only in running tasks; RuntimeError while a DAG file is read."""
+
+    def __init__(self, key: str | None = None, val: Any = None, description: str | None = None) -> None:
+        self.key, self.val, self.description = key, val, description
+
+    @classmethod
+    def get(
+        cls,
+        key: str,
+        default: Any = NOTSET,
+        deserialize_json: bool = False,
+        *,
+        default_var: Any = NOTSET,
+    ) -> Any:
+        """The value; ``default`` (in Airflow 2: ``default_var``) when there is none, else AirflowRuntimeError."""
+        fallback = default if is_arg_set(default) else default_var
+        value = read_variable(key)
+        if value is None:
+            if is_arg_set(fallback):
+                return fallback
+            raise AirflowRuntimeError(
+                f"{ErrorType.VARIABLE_NOT_FOUND}: there is no Variable {key!r}: create it, or give a default.",
+                ErrorType.VARIABLE_NOT_FOUND,
+            )
+        return _from_json(key, value) if deserialize_json else value
+
+    @classmethod
+    def set(cls, key: str, value: Any, description: str | None = None, serialize_json: bool = False) -> None:
+        """Creates or overwrites a variable."""
+        if not isinstance(key, str) or not key:
+            raise ValueError(f"A variable's key is a non-empty text, not {key!r}.")
+        text = json.dumps(value, indent=2) if serialize_json else str(value)
+        current_port().set_variable(key, text, description)
+
+    @classmethod
+    def delete(cls, key: str) -> None:
+        current_port().delete_variable(key)
+
+    @classmethod
+    def setdefault(cls, key: str, default: Any, description: str | None = None, deserialize_json: bool = False) -> Any:
+        """The value, after storing ``default`` when there was none. Raises ValueError for a default of None."""
+        found = cls.get(key, None, deserialize_json)
+        if found is not None:
+            return found
+        if default is None:
+            raise ValueError(f"Variable.setdefault({key!r}) needs a default that is not None.")
+        cls.set(key, default, description, serialize_json=deserialize_json)
+        return default
+
+    @classmethod
+    def update(cls, key: str, value: Any, serialize_json: bool = False) -> None:
+        cls.get(key)
+        cls.set(key, value, serialize_json=serialize_json)
+
+
+def read_variable(key: str) -> str | None:
+    """The text of a variable: from the environment (``AIRFLOW_VAR_KEY``) first, then from our side."""
+    import os
+
+    from_env = os.environ.get(f"AIRFLOW_VAR_{key.upper()}")
+    return from_env if from_env is not None else current_port().get_variable(key)
+
+
+def _from_json(key: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ValueError(
+            f"Variable {key!r} is no JSON ({error}): correct it, or read it without deserialize_json."
+        ) from None
+
+
+class VariableAccessor:
+    """``var.value.name`` and ``var.json.name`` in templates; ``.get(name, default)`` too."""
+
+    def __init__(self, *, deserialize_json: bool) -> None:
+        self._json = deserialize_json
+
+    def __getattr__(self, key: str) -> Any:
+        if key.startswith("__"):
+            raise AttributeError(key)
+        return Variable.get(key, deserialize_json=self._json)
+
+    def __getitem__(self, key: str) -> Any:
+        return Variable.get(key, deserialize_json=self._json)
+
+    def __repr__(self) -> str:
+        return f"<variables{' as JSON' if self._json else ''}>"
+
+    def get(self, key: str, default: Any = NOTSET, default_var: Any = NOTSET) -> Any:
+        fallback = default if is_arg_set(default) else default_var
+        return Variable.get(key, fallback, deserialize_json=self._json)

@@ -1,0 +1,89 @@
+"""One attempt: from the ``start`` document to the ``outcome`` document (docs/borders.md §3)."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from scheduler_app.sdk.context import set_current_context
+from scheduler_app.sdk.runtime import Port, set_port
+from scheduler_app.usercode import callbacks, context, limits, outcomes, render, results
+from scheduler_app.wire import decode, import_class
+
+log = logging.getLogger("airflow.task")
+
+
+def run(dag: Any, start: dict[str, Any], port: Port) -> dict[str, Any]:
+    """Runs the attempt that ``start`` describes and says how it ended. Never raises what the task raised.
+
+    The outcome is JSON; XComs and rendered fields go through ``port`` before it.
+    """
+    set_port(port)
+    task = built = None
+    try:
+        task = dag.get_task(start["ti"]["task_id"])
+        built = context.build(dag, task, start)
+        with set_current_context(built):
+            return _attempt(task, built, start, port)
+    except BaseException as error:
+        return outcomes.of_exception(error, task, built)
+    finally:
+        set_port(None)
+
+
+def _attempt(declared: Any, built: Any, start: dict[str, Any], port: Port) -> dict[str, Any]:
+    task, resolved = _instance(declared, built)
+    ti = built["ti"]
+    ti.task = built["task"] = task
+    limits.prepare_logging()
+    resume = start["ti"].get("next_method")
+    with limits.on_terminate(task):
+        try:
+            task.resolve_template_files()
+            render.render(task, built, resolved)
+            port.set_rendered_fields(render.shown_fields(task))
+            if not resume:
+                callbacks.call_all(task.on_execute_callback, built)
+            task.pre_execute(built)
+            value = _execute(task, built, start, resume)
+            task.post_execute(built, value)
+        except BaseException as error:
+            results.render_map_index(task, built)
+            return outcomes.of_exception(error, task, built)
+        return results.succeed(task, built, value, port)
+
+
+def _instance(declared: Any, built: Any) -> tuple[Any, set[int]]:
+    """The task to run: for a mapped task the one of this map index."""
+    if declared.is_mapped:
+        task, resolved = declared.unmap(built, built["ti"].map_index)
+        built["params"].update(
+            {name: value for name, value in task.params.dump().items() if name not in built["dag_run"].conf}
+        )
+        return task, resolved
+    return declared, set()
+
+
+def _execute(task: Any, built: Any, start: dict[str, Any], resume: str | None) -> Any:
+    with limits.execution_timeout(task, built):
+        if resume:
+            kwargs = decode(start["ti"].get("next_kwargs") or {}, classes=import_class)
+            return task.resume_execution(resume, kwargs, built)
+        return task.execute(built)
+
+
+def run_callback(
+    dag: Any, kind: str, task_id: str | None, start: dict[str, Any], port: Port, error: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Runs the author's callbacks of one kind (success, failure, retry, skipped, execute, sla_miss) of a task or the DAG.
+
+    Each of several callbacks runs, whatever the others do; the outcome is ``failed`` when one of them raised.
+    """
+    set_port(port)
+    try:
+        limits.prepare_logging()
+        return callbacks.run(dag, kind, task_id, start, error)
+    except BaseException as raised:
+        return outcomes.of_exception(raised, None, None)
+    finally:
+        set_port(None)

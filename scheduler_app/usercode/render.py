@@ -1,0 +1,39 @@
+"""Rendering of an attempt's templated fields, and the form in which they are shown to people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scheduler_app.sdk.lazy_sequence import LazyXComSequence
+from scheduler_app.sdk.serialize import plain
+
+#: texts longer than this are cut in what people see; the task gets them whole
+SHOWN_CHARACTERS = 4096
+
+
+def render(task: Any, context: Any, resolved: set[int]) -> None:
+    """Renders the task's fields in place; values whose ids are in ``resolved`` came from XComs and are no templates."""
+    env = task.get_template_env()
+    task._do_render_template_fields(task, task.template_fields, context, env, set(resolved))
+
+
+def shown_fields(task: Any) -> dict[str, Any]:
+    """Field → JSON for the "rendered" page and API."""
+    return {name: _shown(getattr(task, name, None)) for name in task.template_fields}
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, LazyXComSequence):
+        return repr(value)
+    shown = plain(value)
+    return _cut(shown)
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, str) and len(value) > SHOWN_CHARACTERS:
+        return f"{value[:SHOWN_CHARACTERS]}… (cut; {len(value)} characters in all)"
+    if isinstance(value, list):
+        return [_cut(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _cut(item) for key, item in value.items()}
+    return value

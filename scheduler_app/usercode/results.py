@@ -1,0 +1,101 @@
+"""What a successful attempt leaves: its XComs, the events of its outlets, and the success outcome."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from scheduler_app.sdk.exceptions import UnmappableXComTypePushed, XComForMappingNotPushed
+from scheduler_app.sdk.lazy_sequence import LazyXComSequence
+from scheduler_app.sdk.mapping import mapped_over
+from scheduler_app.sdk.runs import own_value
+from scheduler_app.sdk.xcom_arg import XCOM_RETURN_KEY
+from scheduler_app.wire import encode
+
+log = logging.getLogger("airflow.task")
+
+
+def succeed(task: Any, context: Any, value: Any, port: Any) -> dict[str, Any]:
+    """Pushes the result and gives the outcome; a result that cannot be pushed makes it a failure."""
+    from scheduler_app.usercode import outcomes
+
+    try:
+        length = push_result(task, value, port)
+        outcome = {"op": "outcome", **success_document(task, context, length)}
+    except Exception as error:
+        return outcomes.of_exception(error, task, context)
+    render_map_index(task, context)
+    return {**outcome, **map_index_of(context)}
+
+
+def push_result(task: Any, value: Any, port: Any) -> int | None:
+    """Pushes the returned value (and each output of a task with several). Gives the length that mapping needs.
+
+    Raises XComForMappingNotPushed, UnmappableXComTypePushed, TypeError for outputs that are no dict with text keys,
+    wire.EncodeError for values that cannot cross.
+    """
+    value = own_value(value) if task.do_xcom_push else None
+    feeds = not task.is_mapped and _declared(task) and bool(mapped_over(task))
+    if value is None:
+        if feeds:
+            raise XComForMappingNotPushed()
+        return None
+    length = None
+    if feeds:
+        if isinstance(value, (str, bytes)) or not isinstance(value, (list, tuple, dict, LazyXComSequence)):
+            raise UnmappableXComTypePushed(value)
+        length = len(value)
+    if task.multiple_outputs:
+        _push_outputs(task, value, port)
+    port.set_xcom(XCOM_RETURN_KEY, value, length)
+    return length
+
+
+def _declared(task: Any) -> bool:
+    """False for an instance of a mapped task: its length is the number of instances."""
+    declared = task.dag.task_dict.get(task.task_id) if task.dag is not None else None
+    return declared is not None and not declared.is_mapped
+
+
+def _push_outputs(task: Any, value: Any, port: Any) -> None:
+    if not isinstance(value, Mapping):
+        raise TypeError(
+            f"Task {task.task_id!r} has multiple_outputs, so it must return a dict; it returned a {type(value).__qualname__}."
+        )
+    for key in value:
+        if not isinstance(key, str):
+            raise TypeError(
+                f"The outputs of task {task.task_id!r} need text keys; {key!r} is a {type(key).__qualname__}."
+            )
+    for key, item in value.items():
+        port.set_xcom(key, own_value(item), None)
+
+
+def success_document(task: Any, context: Any, length: int | None = None) -> dict[str, Any]:
+    """The success outcome with the events of the task's outlets."""
+    outlets = context["outlets"]
+    events = context["outlet_events"].documents(outlets, context.get("partition_key")) if outlets else []
+    document: dict[str, Any] = {"state": "success"}
+    if length is not None:
+        document["map_length"] = length
+    if events:
+        document["asset_events"] = encode(events, "asset_events")
+    return document
+
+
+def render_map_index(task: Any, context: Any) -> None:
+    """Renders ``map_index_template``, which may use what the task put into the context."""
+    if not task.map_index_template or context["ti"].map_index < 0:
+        return
+    try:
+        text = task.render_template(task.map_index_template, context, task.get_template_env())
+    except Exception as error:
+        log.warning("map_index_template %r could not be rendered: %s", task.map_index_template, error)
+        return
+    context["ti"].rendered_map_index = str(text)
+
+
+def map_index_of(context: Any) -> dict[str, Any]:
+    rendered = context["ti"].rendered_map_index if context is not None and "ti" in context else None
+    return {} if rendered is None else {"rendered_map_index": rendered}
