@@ -62,7 +62,7 @@ PHASES: tuple[Phase, ...] = (
     Phase("sample_metrics", sample_metrics.run, every_seconds=5.0),
 )
 
-#: "Is there anything?" in one statement (an idle tick is this and nothing else). Each answer comes from one partial index.
+#: "Is there anything?" in one statement: an idle tick is this and nothing else. A partial index gives each answer.
 PROBE = """
 SELECT EXISTS (SELECT 1 FROM scheduler_wake) AS wakes,
        EXISTS (SELECT 1 FROM scheduler_dag_run WHERE state = 'queued') AS queued_runs,

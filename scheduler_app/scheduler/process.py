@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
@@ -36,6 +36,9 @@ _RETRY_LONGEST_SECONDS = 10.0
 #: How soon the loop comes back when a phase could not get a lock.
 _AGAIN_SECONDS = 0.02
 
+#: What ``SCHEDULER_EXECUTOR`` and ``--executor`` may name.
+EXECUTORS: dict[str, Callable[[Conf], Executor]] = {"LocalExecutor": LocalExecutor}
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -45,6 +48,8 @@ class Options:
     num_runs: int = -1
     #: longest sleep between two passes; None = ``idle_poll_seconds``
     idle_sleep_seconds: float | None = None
+    #: name of the executor for tasks that name none; None = the setting
+    executor: str | None = None
     #: stop when this says so (the DAG processor beside us has parsed everything so many times)
     until: Callable[[], bool] = lambda: False
 
@@ -93,12 +98,13 @@ class SchedulerProcess:
                 self._wait_out(error, failures)
 
     def _serve(self, lease: Lease) -> None:
-        executors = self.executors if self.executors is not None else make_executors(self.conf)
+        executors = self.executors if self.executors is not None else make_executors(self.conf, self.options)
         for executor in executors.values():
             executor.start(lease.job_id)
         log.info("Scheduler %s is at work (pid %s), executors: %s", lease.job_id, os.getpid(), ", ".join(executors))
         failures = 0
         try:
+            self.bell.listen()
             while not self.stopping.is_set() and not self._is_over():
                 if lease.lost:
                     log.error("Scheduler %s lost its lease: it stops handing out and starts afresh", lease.job_id)
@@ -131,7 +137,8 @@ class SchedulerProcess:
         if not done and not self._is_over():
             idle = self.options.idle_sleep_seconds
             longest = self.conf.idle_poll_seconds if idle is None else idle
-            self.bell.wait(_AGAIN_SECONDS if tick.again else longest, self.stopping)
+            files = [number for executor in executors.values() if (number := executor.fileno()) is not None]
+            self.bell.wait(_AGAIN_SECONDS if tick.again else longest, files, self.stopping)
 
     def _wait_out(self, error: Exception, failures: int) -> None:
         pause = min(_RETRY_LONGEST_SECONDS, _RETRY_FIRST_SECONDS * 2.0 ** min(failures, 10))
@@ -163,9 +170,10 @@ class SchedulerProcess:
         sys.stderr.write("\n".join(lines) + "\n")
 
 
-def make_executors(knobs: Conf) -> dict[str, Executor]:
-    """The executors of this process by name; the first is the default one."""
-    return {"LocalExecutor": LocalExecutor(knobs)}
+def make_executors(knobs: Conf, options: Options) -> dict[str, Executor]:
+    """The executors of this process by name; the first is the default one. KeyError for a name that does not exist."""
+    name = options.executor or knobs.executor
+    return {name: EXECUTORS[name](knobs)}
 
 
 class Bell:
@@ -184,21 +192,22 @@ class Bell:
         except BlockingIOError:
             pass  # it rings already
 
-    def wait(self, seconds: float, stopping: threading.Event) -> None:
-        """Sleeps at most so long. Notifications that came since the last sleep end it at once: none is lost."""
+    def wait(self, seconds: float, files: Sequence[int], stopping: threading.Event) -> None:
+        """Sleeps at most so long, or until a file is readable. Notifications since the last sleep end it at once."""
         if stopping.is_set():
             return
-        listener = self._listening()
+        listener = self.listen()
         listener.poll()
         if not listener.notifies:
-            ready, _, _ = select.select([listener, self._read], [], [], seconds)
+            ready, _, _ = select.select([listener, self._read, *files], [], [], seconds)
             if listener in ready:
                 listener.poll()
             if self._read in ready:
                 os.read(self._read, 4096)
         listener.notifies.clear()
 
-    def _listening(self) -> Any:
+    def listen(self) -> Any:
+        """The connection that listens, made if there is none: before the first pass, so that nothing is missed."""
         if self._listener is None or self._listener.closed:
             params = db.connection().get_connection_params()
             params.pop("cursor_factory", None)

@@ -1,4 +1,4 @@
-"""``python -m tests.simulation --seeds 300 --steps 300 --schedulers 2 [--first-seed K]``: plays seeds one after another.
+"""``python -m tests.simulation --seeds 300 --steps 300 --schedulers 2 [--first-seed K]``: plays seeds one by one.
 
 The last line is ``N seeds, M violations``; the exit code is 1 when M > 0.
 """

@@ -385,7 +385,7 @@ class World:
 
     # ── invariants ───────────────────────────────────────────────────────────────────────────────────────────────────
     def check(self) -> None:
-        """I2 for limits that were not lowered, I9's lock order by the absence of deadlocks, and one start a hand-out."""
+        """I2 for every limit that nobody lowers; I1 and I10 are checked where attempts begin and end."""
         for dag_id, running in db.fetch(
             "SELECT dag_id, count(*) FROM scheduler_dag_run WHERE state = 'running' GROUP BY dag_id"
         ):

@@ -47,7 +47,7 @@ def run(tick: Tick) -> int:
             [key for key, _ in hopeless],
             tick.now,
             fences=[fence for _, fence in hopeless],
-            reason=f"It was handed out {LOST_HAND_OUTS_LIMIT} times and never began. Is an executor for its queue alive?",
+            reason=f"It was handed out {LOST_HAND_OUTS_LIMIT} times and never began: is an executor for its queue up?",
         )
     again = [(key, fence) for key, fence, lost in rows if lost + 1 < LOST_HAND_OUTS_LIMIT]
     moved = transitions.tasks("unqueue", [key for key, _ in again], tick.now, fences=[fence for _, fence in again])

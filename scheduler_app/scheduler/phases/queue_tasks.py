@@ -72,6 +72,11 @@ _ACTIVE = """
 SELECT dag_id, dag_run_id, task_id, pool, state, count(*), sum(pool_slots) FROM scheduler_task_instance
 WHERE state IN ('queued', 'running', 'restarting', 'deferred') GROUP BY 1, 2, 3, 4, 5
 """
+#: Hand-outs of ours that their executor has still to take.
+_OUTBOX = """
+SELECT executor, count(*) FROM scheduler_task_instance
+WHERE state = 'queued' AND handed_out_at IS NULL AND queued_by_job_id = %(job)s GROUP BY executor
+"""
 _POOLS = "SELECT pool, slots, include_deferred FROM scheduler_pool"
 #: Of these runs, the ones whose tasks may be handed out at all.
 _OPEN_RUNS = """
@@ -84,6 +89,8 @@ _HELD = "SELECT id FROM scheduler_task_instance WHERE id = ANY(%(ids)s) AND held
 
 def run(tick: Tick) -> int:
     slots = {name: executor.slots_available() for name, executor in tick.executors.items()}
+    for name, waiting in db.fetch(_OUTBOX, {"job": tick.job_id}):
+        slots[tick.executor(name).name] -= waiting
     if not any(free > 0 for free in slots.values()):
         return 0
     if not locks.try_admission():

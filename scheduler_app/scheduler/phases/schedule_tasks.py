@@ -1,10 +1,10 @@
-"""Looks at the runs that a wake made due: which tasks are ready, skipped or failed by their upstreams, and which runs end
+"""Looks at the runs that a wake made due: which tasks are ready, skipped or failed by their upstreams, which runs end
 (F-18, F-22, F-23).
 
 The runs are locked, their wakes deleted, and only *then* are the task instances read, in a later statement: a wake that
-commits meanwhile stays for the next look, so no change is missed (design decision 6). A look loads only what a change can
-reach, or the whole run when that is a third of it. Each look is decided by ``engine`` alone; the moves of all runs are
-written together, one statement for each verb.
+commits meanwhile stays for the next look, so no change is missed (design decision 6). A look loads only what a change
+can reach, or the whole run when that is a third of it. ``engine`` alone decides; the moves of all runs are written
+together, one statement for each verb.
 """
 
 from __future__ import annotations
@@ -90,9 +90,12 @@ def run(tick: Tick) -> int:
     tick.working_on = [row.id for row in rows]
     woken: dict[int, set[str | None]] = defaultdict(set)
     ended_tasks: set[int] = set()
+    swept: set[int] = set()
     for run_id, task_id, reason in db.fetch(_TAKE_WAKES, {"runs": tick.working_on}):
         woken[run_id].add(task_id)
-        if reason != "past_moved":
+        if reason == "sweep":
+            swept.add(run_id)
+        elif reason != "past_moved":
             ended_tasks.add(run_id)
     open_rows, alarms = _due(rows, tick.now)
     followed = following.follow_newest(open_rows, tick.now) if tick.conf.runs_follow_newest_version else {}
@@ -101,6 +104,7 @@ def run(tick: Tick) -> int:
     _end_runs(looked, tick)
     _wake_next(rows, looked, ended_tasks, tick)
     _set_alarms(looked, alarms, tick)
+    metrics.SWEPT.inc(sum(1 for one in looked if one.row.id in swept - ended_tasks and (one.found.moves or one.ended)))
     forgiven = [one.row.id for one in looked if one.row.look_failures]
     if forgiven:
         db.execute(_FORGIVE, {"runs": forgiven})

@@ -1,0 +1,54 @@
+"""``manage.py runscheduler``: the scheduler's process (F-02)."""
+
+from __future__ import annotations
+
+import logging
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from scheduler_app.conf import conf
+from scheduler_app.scheduler.beside import Processor
+from scheduler_app.scheduler.process import EXECUTORS, Options, run_scheduler
+
+
+class Command(BaseCommand):
+    help = "Creates due runs, decides which tasks may run, and hands them to executors, until SIGINT or SIGTERM."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--num-runs", type=int, default=-1, help="stop after so many passes of the loop")
+        parser.add_argument("--subdir", help="folder of DAG files (default: SCHEDULER_DAGS_FOLDER)")
+        parser.add_argument(
+            "--num-times-parse-dags", type=int, default=-1, help="stop when every file was parsed so many times"
+        )
+        parser.add_argument("--idle-sleep", type=float, help="longest sleep between two passes, in seconds")
+        parser.add_argument("--executor", help=f"executor for tasks that name none: {', '.join(sorted(EXECUTORS))}")
+        parser.add_argument(
+            "--no-dag-processor", action="store_true", help="do not start a DAG processor beside the scheduler"
+        )
+        parser.add_argument("--log-level", choices=["DEBUG", "INFO", "WARNING", "ERROR"], help="of the log lines")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["log_level"]:
+            logging.getLogger("scheduler_app").setLevel(options["log_level"])
+        if options["subdir"]:
+            settings.SCHEDULER = {**settings.SCHEDULER, "dags_folder": options["subdir"]}
+        executor = options["executor"] or conf().executor
+        if executor not in EXECUTORS:
+            raise CommandError(f"There is no executor {executor!r}; there are {', '.join(sorted(EXECUTORS))}.")
+        processor = Processor(
+            wanted=not options["no_dag_processor"],
+            subdir=options["subdir"],
+            num_times=options["num_times_parse_dags"],
+        )
+        with processor:
+            run_scheduler(
+                Options(
+                    num_runs=options["num_runs"],
+                    idle_sleep_seconds=options["idle_sleep"],
+                    executor=executor,
+                    until=processor.is_over,
+                )
+            )
