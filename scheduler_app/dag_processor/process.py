@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import signal
@@ -36,13 +37,30 @@ def run_dag_processor(
     subdir: Path | None = None,
     num_parses: int = 0,
     callbacks: bool = True,
-) -> int:
+) -> None:
     """Runs until `stop` is set (without one: until SIGTERM or SIGINT).
 
-    `subdir` narrows it to one folder or file; `num_parses` ends it when every file was parsed so often.
+    `subdir` narrows it to one folder or file; `num_parses` ends it when every file was parsed so often. A processor
+    that lost its lease, or whose database was away, goes on as a new job.
     """
-    values = conf()
     stop = stop or _stop_on_signals()
+    while not stop.is_set():
+        try:
+            _live_once(stop, subdir, num_parses, callbacks)
+            return
+        except LeaseLost as error:
+            log.error("%s Another processor may have taken over; this one starts afresh.", error)
+        except (db.DatabaseError, db.InterfaceError) as error:
+            if not db.is_transient(error):
+                raise
+            log.warning("The database refused, trying again: %s", str(error).strip())
+            db.close()
+        stop.wait(_DATABASE_RETRY_SECONDS)
+
+
+def _live_once(stop: threading.Event, subdir: Path | None, num_parses: int, callbacks: bool) -> None:
+    """One job row's life."""
+    values = conf()
     bundles = bundles_of(values, subdir)
     parser = ParsePool(
         values.parse_processes,
@@ -51,26 +69,18 @@ def run_dag_processor(
         environ=os.environ,
         monotonic=time.monotonic,
     )
-    try:
-        with Lease(
-            "DagProcessorJob",
-            heartbeat_seconds=values.heartbeat_seconds,
-            lease_seconds=values.lease_seconds,
-            folders={bundle.name: os.fspath(bundle.folder) for bundle in bundles},
-        ) as lease:
-            runner = CallbackRunner(values, os.environ, lease.job_id, time.monotonic) if callbacks else None
-            loop = Loop(values, bundles, lease, parser, runner, num_parses=num_parses, whole=subdir is None)
-            try:
-                loop.run(stop)
-            finally:
-                if runner is not None:
-                    runner.stop()
-    except LeaseLost as error:
-        log.error("%s Another processor may have taken over; this one stops.", error)
-        return 1
-    finally:
-        parser.close()
-    return 0
+    lease = Lease(
+        "DagProcessorJob",
+        heartbeat_seconds=values.heartbeat_seconds,
+        lease_seconds=values.lease_seconds,
+        folders={bundle.name: os.fspath(bundle.folder) for bundle in bundles},
+    )
+    with contextlib.closing(parser), lease, contextlib.ExitStack() as stack:
+        runner = None
+        if callbacks:
+            runner = CallbackRunner(values, os.environ, lease.job_id, time.monotonic)
+            stack.callback(runner.stop)
+        Loop(values, bundles, lease, parser, runner, num_parses=num_parses, whole=subdir is None).run(stop)
 
 
 class Loop:
@@ -120,7 +130,7 @@ class Loop:
             now = db.clock()
             self._processor.take_requests(now)
             if self._runner is not None:
-                self._runner.start_due(now)
+                self._runner.start_due(list(self._processor.folders), now)
         if self._looks_now(clock):
             self._next_scan = clock + self._conf.dag_dir_scan_seconds
             self._processor.look(db.clock(), every_file=self._limited)
@@ -135,14 +145,14 @@ class Loop:
         return clock >= self._next_scan
 
     def _wait(self, stop: threading.Event, clock: float) -> None:
+        """Serves the children that are at work; without any, sleeps until something is due."""
+        parsing, calling = self._processor.busy, self._runner is not None and self._runner.busy
         if self._runner is not None:
-            self._runner.poll(db.clock)
-        if self._processor.busy:
+            self._runner.step(0.0 if parsing else _BUSY_WAIT_SECONDS, db.clock)
+        if parsing:
             self._parser_used = clock
             self._processor.collect(_BUSY_WAIT_SECONDS, db.clock)
-        elif self._runner is not None and self._runner.busy:
-            self._runner.wait(_BUSY_WAIT_SECONDS)
-        else:
+        elif not calling:
             if clock - self._parser_used > _PARSER_IDLE_SECONDS:
                 self._parser.stop()
                 self._parser_used = float("inf")
@@ -158,6 +168,8 @@ class Loop:
         self._standing_by = bool(others)
         news = mine - self._processor.folders.keys()
         self._processor.own([bundle for bundle in self._bundles if bundle.name in mine])
+        if self._runner is not None:
+            self._runner.give_back_orphans(now)
         if news:
             self._next_scan = 0.0
             self._retire_examples(now)

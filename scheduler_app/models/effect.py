@@ -41,6 +41,37 @@ class CallbackQuerySet(models.QuerySet["Callback"]):
             [now, now, *(list(column) for column in columns)],
         )
 
+    def claim_due(self, bundle_names: Sequence[str], job_id: int, now: datetime, limit: int) -> list[Callback]:
+        """Takes due callbacks of DAGs of these bundles for a process; no other process gets them meanwhile."""
+        ids = db.fetch(
+            "UPDATE scheduler_callback SET state = 'running', started_at = %(now)s, job_id = %(job)s,"
+            " attempts = attempts + 1, error = NULL WHERE id IN (SELECT c.id FROM scheduler_callback c"
+            " JOIN scheduler_dag d ON d.dag_id = c.dag_id WHERE c.state = 'pending' AND c.next_at <= %(now)s"
+            " AND d.bundle_name = ANY(%(bundles)s) ORDER BY c.next_at, c.id LIMIT %(limit)s"
+            " FOR UPDATE OF c SKIP LOCKED) RETURNING id",
+            {"now": now, "job": job_id, "bundles": list(bundle_names), "limit": limit},
+        )
+        return list(self.filter(pk__in=[row[0] for row in ids]).order_by("pk"))
+
+    def end(self, callback: Callback, now: datetime, *, error: str | None, next_at: datetime | None) -> bool:
+        """One attempt is over: done, or pending again at `next_at`, or given up. False when it was taken away."""
+        state = "success" if error is None else "pending" if next_at is not None else "failed"
+        values: dict[str, Any] = {"state": state, "error": error, "finished_at": None if next_at else now}
+        if next_at is not None:
+            values["next_at"] = next_at
+        return bool(self.filter(pk=callback.pk, state="running", job_id=callback.job_id).update(**values))
+
+    def give_back_orphans(self, now: datetime, lease_seconds: float) -> int:
+        """Callbacks whose process is dead are due again: they run at least once."""
+        return db.execute(
+            "UPDATE scheduler_callback SET state = 'pending', next_at = %(now)s WHERE id IN ("
+            " SELECT c.id FROM scheduler_callback c LEFT JOIN scheduler_job j ON j.id = c.job_id"
+            " WHERE c.state = 'running' AND (j.id IS NULL OR j.state <> 'running'"
+            " OR j.latest_heartbeat <= %(now)s - make_interval(secs => %(lease)s))"
+            " ORDER BY c.id FOR UPDATE OF c SKIP LOCKED)",
+            {"now": now, "lease": lease_seconds},
+        )
+
 
 class Callback(models.Model):
     """One user callback to run in a child process. ``dedupe_key`` lets the same change ask for it only once."""

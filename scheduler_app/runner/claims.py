@@ -48,7 +48,7 @@ class Claim:
         return f"{self.dag_id}/{self.run_id}/{self.task_id}/{self.map_index}"
 
 
-_ROWS = """
+_COLUMNS = """
 SELECT ti.id, ti.fence, ti.task_id, ti.map_index, ti.try_number, ti.max_tries, ti.queue, ti.pool, ti.start_date,
        ti.first_start_date, ti.hostname, ti.next_method, ti.next_kwargs, ti.priority_weight,
        coalesce(ti.dag_version_id, r.dag_version_id) AS version_id,
@@ -56,11 +56,21 @@ SELECT ti.id, ti.fence, ti.task_id, ti.map_index, ti.try_number, ti.max_tries, t
        r.run_after, r.start_date AS run_start_date, r.end_date AS run_end_date, r.queued_at, r.conf,
        r.state AS run_state, r.note, r.triggering_user_name, r.clear_number, r.partition_key,
        coalesce(r.bundle_version, '') AS bundle_version, d.fileloc, d.relative_fileloc
+"""
+_ROWS = f"""{_COLUMNS}
 FROM scheduler_task_instance ti
 JOIN scheduler_dag_run r ON r.id = ti.dag_run_id
 JOIN scheduler_dag d ON d.dag_id = r.dag_id
 WHERE ti.id = ANY(%s::bigint[])
 """
+#: Runs as if each were a task instance without a name: what a callback of a whole run is told.
+_RUN_ROWS = f"""{_COLUMNS}
+FROM scheduler_dag_run r
+LEFT JOIN scheduler_task_instance ti ON false
+JOIN scheduler_dag d ON d.dag_id = r.dag_id
+WHERE r.id = ANY(%s::bigint[])
+"""
+_NO_TASK = {"id": 0, "fence": 0, "task_id": "", "map_index": -1, "try_number": 0, "max_tries": 0, "hostname": ""}
 
 #: A new try begins without the XComs of the one before; a first try can have none.
 _FORGET_XCOMS = """
@@ -99,17 +109,32 @@ def claim(ids: Sequence[int], fences: Sequence[int], now: datetime, worker: Work
         )
         if not moved:
             return []
-        rows = _rows(moved)
+        rows = _rows(_ROWS, moved)
         _forget_xcoms([row for row in rows if row["try_number"] > 1 and row["first_start_date"] == now])
+    return _described(rows)
+
+
+def describe_tasks(ids: Sequence[int]) -> list[Claim]:
+    """Task instances as they stand, none of them started: what their callbacks are told."""
+    return _described(_rows(_ROWS, ids))
+
+
+def describe_runs(run_pks: Sequence[int]) -> list[Claim]:
+    """Runs as they stand, each with an empty task id: what callbacks of a whole run are told."""
+    rows = _rows(_RUN_ROWS, run_pks)
+    return _described([row | {name: value for name, value in _NO_TASK.items() if row[name] is None} for row in rows])
+
+
+def _described(rows: Sequence[Mapping[str, Any]]) -> list[Claim]:
     graphs = graphs_of({row["version_id"] for row in rows if row["version_id"]})
     lengths = _map_lengths(rows, graphs)
     events = _consumed_events(rows)
     return [_claim(row, graphs, lengths, events) for row in rows]
 
 
-def _rows(ids: Sequence[int]) -> list[dict[str, Any]]:
+def _rows(sql: str, ids: Sequence[int]) -> list[dict[str, Any]]:
     with db.cursor() as cursor:
-        cursor.execute(_ROWS, [list(ids)])
+        cursor.execute(sql, [list(ids)])
         names = [column.name for column in cursor.description]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,4 @@ class Command(BaseCommand):
             raise CommandError(f"{subdir} does not exist: give an existing folder or file with DAGs.")
         if options["num_parses"] < 0:
             raise CommandError("--num-parses must be 0 (never stop) or more.")
-        sys.exit(
-            run_dag_processor(subdir=subdir, num_parses=options["num_parses"], callbacks=not options["no_callbacks"])
-        )
+        run_dag_processor(subdir=subdir, num_parses=options["num_parses"], callbacks=not options["no_callbacks"])
