@@ -14,6 +14,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("django_prometheus.urls")),
 ]
 if find_spec(f"{settings.API_PACKAGE}.urls"):
+    urlpatterns.append(path("auth/", include(f"{settings.API_PACKAGE}.auth_urls")))
     urlpatterns.append(path("api/v2/", include(f"{settings.API_PACKAGE}.urls")))
 if (Path(__file__).parent / "ui" / "urls.py").exists():
     urlpatterns.append(path("", include("scheduler_app.ui.urls")))

@@ -1,7 +1,8 @@
 """``can`` and the QuerySets of what an actor may see: every read and every write of a person goes through them.
 
 A site narrows access to single DAGs by the setting ``dag_access``: the dotted path of a function
-``(actor, verb) -> Q | None`` whose Q is over :class:`DagModel` (None: no restriction). The verb is ``view`` or ``change``.
+``(actor, verb) -> Q | None`` whose Q is over :class:`DagModel` (None: no restriction); the verb is ``view`` or
+``change``.
 """
 
 from __future__ import annotations

@@ -1,0 +1,88 @@
+"""The base of every endpoint: who asks, what they may, the moment of the request, and errors in Airflow's shape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import cached_property
+from typing import Any, ClassVar
+
+from rest_framework import exceptions
+from rest_framework.parsers import JSONParser
+from rest_framework.renderers import JSONRenderer
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from scheduler_app import access
+from scheduler_app.access import Actor
+from scheduler_app.models import db
+
+from . import auth, errors
+
+#: HTTP method → the verb that ``access`` is asked about, unless an endpoint says otherwise.
+_VERB = {"GET": "view", "HEAD": "view", "POST": "add", "PATCH": "change", "PUT": "change", "DELETE": "delete"}
+
+
+class LenientJSONParser(JSONParser):
+    """Takes any content type as JSON, as Airflow's server does for a body without a header."""
+
+    media_type = "*/*"
+
+
+class Endpoint(APIView):
+    """One path. ``kind`` is what it is about; ``needs`` overrides the permission of single methods."""
+
+    authentication_classes = [auth.Bearer, auth.Basic, auth.Session]
+    permission_classes: ClassVar[list[Any]] = []
+    throttle_classes: ClassVar[list[Any]] = []
+    parser_classes = [LenientJSONParser]
+    renderer_classes = [JSONRenderer]
+    http_method_names = ["get", "post", "put", "patch", "delete", "head"]
+
+    kind: ClassVar[str] = ""
+    #: method → (verb, kind); None is open to everybody
+    needs: ClassVar[dict[str, tuple[str, str] | None]] = {}
+    actor: Actor
+
+    @cached_property
+    def now(self) -> datetime:
+        """The moment of this request by the database's clock (I7), read when it is first needed."""
+        return db.clock()
+
+    def get_exception_handler(self) -> Callable[[Exception, dict[str, Any]], Any]:
+        return errors.handle
+
+    def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[Any, str]:
+        """JSON always; an endpoint that can answer otherwise looks at ``Accept`` itself."""
+        renderer = self.get_renderers()[0]
+        return renderer, renderer.media_type
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        if request.method not in self.allowed_methods:
+            raise exceptions.MethodNotAllowed(str(request.method))
+        self._refuse_nul(request, kwargs)
+        method = "GET" if request.method == "HEAD" else str(request.method)
+        need = self.needs.get(method, (_VERB[method], self.kind))
+        if need is None:
+            return
+        if not request.user or not request.user.is_authenticated:
+            raise exceptions.NotAuthenticated("Not authenticated")
+        self.actor = access.of_user(request.user)
+        if not access.can(self.actor, *need):
+            raise errors.Problem(403, "Forbidden")
+
+    def _refuse_nul(self, request: Request, kwargs: dict[str, Any]) -> None:
+        """PostgreSQL stores no NUL character: such an id or parameter can match nothing."""
+        for name, value in kwargs.items():
+            if "\x00" in str(value):
+                raise errors.not_valid("value_error", ["path", name], "Value holds a NUL character", None)
+        for name, values in request.query_params.lists():
+            if any("\x00" in value for value in values):
+                raise errors.not_valid("value_error", ["query", name], "Value holds a NUL character", None)
+
+
+def asks_for(request: Request, media: str) -> bool:
+    """Whether ``Accept`` asks for this media type and not for JSON before it."""
+    before, found, _ = request.META.get("HTTP_ACCEPT", "").partition(media)
+    return bool(found) and "application/json" not in before

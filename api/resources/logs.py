@@ -1,0 +1,115 @@
+"""The log of a try: as JSON, with a token to go on from, or as one JSON object a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from django.core import signing
+from django.http import StreamingHttpResponse
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from scheduler_app import access, attempt_log
+from scheduler_app.conf import conf
+from scheduler_app.engine import states
+from scheduler_app.models import TaskInstance
+
+from .. import errors, params
+from ..endpoint import Endpoint, asks_for
+from .task_instances import visible_task
+
+_SALT = "scheduler.api.log"
+#: Bytes of a log in one JSON answer; ``full_content`` reads on up to the second number, the token tells where it ended.
+CHUNK = 1_000_000
+MOST = 64_000_000
+
+
+class LogView(Endpoint):
+    kind = "task"
+
+    def get(
+        self, request: Request, dag_id: str, dag_run_id: str, task_id: str, try_number: str
+    ) -> Response | StreamingHttpResponse:
+        query = request.query_params
+        number = params.in_path(try_number, "try_number")
+        index = params.get(query, "map_index", params.whole, -1)
+        full = params.get(query, "full_content", params.flag, False)
+        start = _offset(query.get("token"))
+        row = visible_task(self.actor, dag_id, dag_run_id, task_id, index)
+        if number < 1 or number > max(row.try_number, _tries(self.actor, row)):
+            raise errors.Problem(404, f"TaskInstance not found: it has no try {number}.")
+        file = attempt_log.path(conf().log_folder, dag_id, dag_run_id, task_id, index, number)
+        ended = number < row.try_number or row.state in states.FINISHED
+        if asks_for(request, "application/x-ndjson"):
+            return StreamingHttpResponse(_stream(file, start), content_type="application/x-ndjson")
+        lines, offset, more = _read(file, start, MOST if full else CHUNK)
+        return Response(
+            {
+                "content": lines if lines or start else [_empty(file, number)],
+                "continuation_token": None if ended and not more else signing.dumps(offset, salt=_SALT),
+            }
+        )
+
+
+def _read(file: Path, offset: int, most: int) -> tuple[list[dict[str, Any]], int, bool]:
+    """Lines from an offset on, where they end, and whether there are more in the file already."""
+    lines, end = attempt_log.read(file, offset, most)
+    try:
+        more = end < file.stat().st_size and end > offset
+    except OSError:
+        more = False
+    return [_shown(line) for line in lines], end, more
+
+
+def _stream(file: Path, offset: int) -> Iterator[str]:
+    while True:
+        lines, end, more = _read(file, offset, CHUNK)
+        for line in lines:
+            yield json.dumps(line) + "\n"
+        if not more:
+            return
+        offset = end
+
+
+def _shown(line: dict[str, Any]) -> dict[str, Any]:
+    """A line that was no JSON has no time of its own, and clients take no null for one."""
+    return {key: value for key, value in line.items() if not (key == "timestamp" and value is None)}
+
+
+def _empty(file: Path, number: int) -> dict[str, Any]:
+    if file.exists():
+        return {"event": f"Try {number} has written nothing yet."}
+    return {
+        "event": f"No log of try {number} on this machine: it has not started, ran elsewhere, or its log was removed."
+    }
+
+
+def _offset(token: str | None) -> int:
+    if token is None or token == "":
+        return 0
+    try:
+        return max(0, int(signing.loads(token, salt=_SALT)))
+    except (signing.BadSignature, ValueError, TypeError) as error:
+        raise errors.Problem(400, "Bad Signature. Please use only the tokens provided by the API.") from error
+
+
+def _tries(actor: access.Actor, row: TaskInstance) -> int:
+    newest = (
+        access.history(actor).filter(task_instance=row).order_by("-try_number").values_list("try_number", flat=True)
+    )
+    return newest.first() or 0
+
+
+class ExternalLogView(Endpoint):
+    """Logs are kept here: there is no other place to link to."""
+
+    kind = "task"
+
+    def get(self, request: Request, dag_id: str, dag_run_id: str, task_id: str, try_number: str) -> Response:
+        index = params.get(request.query_params, "map_index", params.whole, -1)
+        params.in_path(try_number, "try_number")
+        visible_task(self.actor, dag_id, dag_run_id, task_id, index)
+        raise errors.Problem(400, "Task log handler does not support external logs.")

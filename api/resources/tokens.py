@@ -1,0 +1,40 @@
+"""``POST /auth/token``: name and password for a token."""
+
+from __future__ import annotations
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from scheduler_app.conf import conf
+
+from .. import auth, bodies, errors
+from ..endpoint import Endpoint
+
+
+class LoginBody(bodies.Body):
+    username = bodies.Text(max_length=500)
+    password = bodies.Text(max_length=5000)
+
+
+class TokenView(Endpoint):
+    """201 with a token; 401 for a wrong name or password, 429 after too many of them."""
+
+    authentication_classes = []
+    needs = {"POST": None}
+
+    def post(self, request: Request) -> Response:
+        body = bodies.read(request, LoginBody)
+        user = auth.login(request._request, body["username"], body["password"])
+        if user is None:
+            raise errors.Problem(401, "Invalid credentials")
+        return Response({"access_token": auth.issue(user, self.seconds())}, status=201)
+
+    def seconds(self) -> int:
+        return conf().token_seconds
+
+
+class CliTokenView(TokenView):
+    """The same for command lines, with a shorter life."""
+
+    def seconds(self) -> int:
+        return conf().cli_token_seconds

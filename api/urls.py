@@ -1,0 +1,115 @@
+"""The table of routes below ``/api/v2``. Names of operations are those of Airflow's API."""
+
+from __future__ import annotations
+
+from django.urls import path, re_path
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from . import errors
+from .endpoint import Endpoint
+from .resources import (
+    assets,
+    connections,
+    dags,
+    logs,
+    monitor,
+    pools,
+    records,
+    runs,
+    task_instances,
+    tasks,
+    variables,
+    xcoms,
+)
+
+
+class UnknownView(Endpoint):
+    """Every other path: a 404 that a client can read."""
+
+    authentication_classes = []
+    needs = dict.fromkeys(("GET", "POST", "PATCH", "PUT", "DELETE", "HEAD"))
+
+    def get(self, request: Request, **kwargs: str) -> Response:
+        raise errors.Problem(404, "Not Found")
+
+    post = patch = put = delete = get
+
+
+_DAG = "dags/<str:dag_id>"
+_RUN = f"{_DAG}/dagRuns/<str:dag_run_id>"
+_TASK = f"{_RUN}/taskInstances/<str:task_id>"
+
+urlpatterns = [
+    path("monitor/health", monitor.HealthView.as_view()),
+    path("version", monitor.VersionView.as_view()),
+    path("config", monitor.ConfigView.as_view()),
+    path("config/section/<str:section>/option/<str:option>", monitor.ConfigValueView.as_view()),
+    path("providers", monitor.ProvidersView.as_view()),
+    path("plugins", monitor.PluginsView.as_view()),
+    path("plugins/importErrors", monitor.PluginErrorsView.as_view()),
+    path("jobs", monitor.JobsView.as_view()),
+    # DAGs
+    path("dags", dags.DagsView.as_view()),
+    path(_DAG, dags.DagView.as_view()),
+    path(f"{_DAG}/details", dags.DagDetailsView.as_view()),
+    path(f"{_DAG}/tasks", tasks.TasksView.as_view()),
+    path(f"{_DAG}/tasks/<str:task_id>", tasks.TaskView.as_view()),
+    path(f"{_DAG}/dagVersions", dags.DagVersionsView.as_view()),
+    path(f"{_DAG}/dagVersions/<str:version_number>", dags.DagVersionView.as_view()),
+    path(f"{_DAG}/clearTaskInstances", task_instances.ClearView.as_view()),
+    path(f"{_DAG}/assets/queuedEvents", assets.QueuedEventsView.as_view()),
+    path(f"{_DAG}/assets/<str:asset_id>/queuedEvents", assets.QueuedEventsView.as_view()),
+    path("dagTags", dags.DagTagsView.as_view()),
+    path("dagStats", dags.DagStatsView.as_view()),
+    path("dagWarnings", dags.DagWarningsView.as_view()),
+    path("dagSources/<str:dag_id>", dags.DagSourceView.as_view()),
+    path("parseDagFile/<str:file_token>", dags.ParseDagFileView.as_view()),
+    # runs
+    path(f"{_DAG}/dagRuns", runs.RunsView.as_view()),
+    path(f"{_DAG}/dagRuns/list", runs.RunsBatchView.as_view()),
+    path(_RUN, runs.RunView.as_view()),
+    path(f"{_RUN}/clear", runs.RunClearView.as_view()),
+    path(f"{_RUN}/wait", runs.WaitView.as_view()),
+    path(f"{_RUN}/upstreamAssetEvents", runs.UpstreamEventsView.as_view()),
+    # task instances
+    path(f"{_RUN}/taskInstances", task_instances.TaskInstancesView.as_view()),
+    path(f"{_RUN}/taskInstances/list", task_instances.TaskInstancesBatchView.as_view()),
+    path(_TASK, task_instances.TaskInstanceView.as_view()),
+    path(f"{_TASK}/dry_run", task_instances.PatchDryRunView.as_view()),
+    path(f"{_TASK}/listMapped", task_instances.MappedListView.as_view()),
+    path(f"{_TASK}/tries", task_instances.TriesView.as_view()),
+    path(f"{_TASK}/tries/<str:task_try_number>", task_instances.TriesView.as_view()),
+    path(f"{_TASK}/links", tasks.LinksView.as_view()),
+    path(f"{_TASK}/logs/<str:try_number>", logs.LogView.as_view()),
+    path(f"{_TASK}/externalLogUrl/<str:try_number>", logs.ExternalLogView.as_view()),
+    path(f"{_TASK}/xcomEntries", xcoms.XComsView.as_view()),
+    path(f"{_TASK}/xcomEntries/<path:xcom_key>", xcoms.XComView.as_view()),
+    path(f"{_TASK}/<str:map_index>", task_instances.MappedTaskInstanceView.as_view()),
+    path(f"{_TASK}/<str:map_index>/dry_run", task_instances.PatchDryRunView.as_view()),
+    path(f"{_TASK}/<str:map_index>/tries", task_instances.TriesView.as_view()),
+    path(f"{_TASK}/<str:map_index>/tries/<str:task_try_number>", task_instances.TriesView.as_view()),
+    path(f"{_RUN}/taskGroupInstances/<str:group_id>", task_instances.GroupPatchView.as_view()),
+    path(f"{_RUN}/taskGroupInstances/<str:group_id>/dry_run", task_instances.GroupPatchView.as_view(dry=True)),
+    # assets
+    path("assets", assets.AssetsView.as_view()),
+    path("assets/aliases", assets.AliasesView.as_view()),
+    path("assets/aliases/<str:asset_alias_id>", assets.AliasView.as_view()),
+    path("assets/events", assets.AssetEventsView.as_view()),
+    path("assets/<str:asset_id>", assets.AssetView.as_view()),
+    path("assets/<str:asset_id>/queuedEvents", assets.QueuedEventsView.as_view()),
+    # what an operator keeps
+    path("pools", pools.PoolsView.as_view()),
+    path("pools/<path:pool_name>", pools.PoolView.as_view()),
+    path("variables", variables.VariablesView.as_view()),
+    path("variables/<path:variable_key>", variables.VariableView.as_view()),
+    path("connections", connections.ConnectionsView.as_view()),
+    path("connections/test", connections.ConnectionTestView.as_view()),
+    path("connections/<str:connection_id>", connections.ConnectionView.as_view()),
+    # what was recorded
+    path("importErrors", records.ImportErrorsView.as_view()),
+    path("importErrors/<str:import_error_id>", records.ImportErrorView.as_view()),
+    path("eventLogs", records.EventLogsView.as_view()),
+    path("eventLogs/<str:event_log_id>", records.EventLogView.as_view()),
+    re_path(r"^(?P<rest>.*)$", UnknownView.as_view()),
+]

@@ -1,0 +1,116 @@
+"""Mark task instances as succeeded, failed or skipped by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from scheduler_app.access import Actor
+from scheduler_app.engine import states
+from scheduler_app.models import DagRun, TaskInstance, db, transitions
+
+from . import clear, journal, permit, selection
+from .errors import Conflict, Invalid
+
+#: Target state → the verb that gets there.
+VERBS = {states.SUCCESS: "mark_success", states.FAILED: "mark_failed", states.SKIPPED: "mark_skipped"}
+
+
+def would_change(actor: Actor, wanted: selection.Wanted, state: str) -> list[TaskInstance]:
+    """The task instances whose state the mark would change: the preview of :func:`mark`."""
+    _check(state)
+    return [row for row in selection.chosen(actor, wanted) if row.state != state]
+
+
+def mark(
+    actor: Actor,
+    wanted: selection.Wanted,
+    state: str,
+    now: datetime,
+    *,
+    reason: str | None = None,
+    expect: Sequence[int] | None = None,
+) -> list[TaskInstance]:
+    """Marks what ``wanted`` selects and returns the rows that changed. A running attempt is stopped.
+
+    Followers that had failed for it (failed, upstream_failed) are cleared, so that the run goes on from here.
+    Raises Missing, Forbidden, Invalid (a state that nobody can mark), Conflict (all are in that state, or the
+    selection is not the one that ``expect``, a preview's ids, showed).
+    """
+    _check(state)
+    permit.require(actor, "change", "task")
+    with db.atomic():
+        permit.dag_checked(actor, wanted.dag_id)
+        picked = would_change(actor, wanted, state)
+        if not picked:
+            raise Conflict(f"Every chosen task instance is already in `{state}` state")
+        runs = list(
+            DagRun.objects.filter(pk__in={row.dag_run_id for row in picked})
+            .order_by("pk")
+            .select_for_update(no_key=True, of=("self",))
+        )
+        rows = list(
+            TaskInstance.objects.filter(pk__in=[row.pk for row in picked])
+            .order_by("pk")
+            .select_for_update(no_key=True, of=("self",))
+        )
+        if expect is not None and sorted(row.pk for row in rows) != sorted(expect):
+            raise Conflict("What would be marked changed since the preview. Look at it again.")
+        words = f"marked {state} by {actor.name}" + (f": {reason}" if reason else "")
+        transitions.tasks(VERBS[state], [row.pk for row in rows], now, reason=words)
+        _resume_followers(actor, wanted, rows, runs, now)
+        _journal(actor, rows, runs, state, reason, now)
+        db.notify()
+    return list(
+        TaskInstance.objects.filter(pk__in=[row.pk for row in rows]).order_by("dag_run_id", "task_id", "map_index")
+    )
+
+
+def _check(state: str) -> None:
+    if state not in VERBS:
+        raise Invalid("new_state", f"'{state}' is not one of {', '.join(VERBS)}")
+
+
+def _resume_followers(
+    actor: Actor, wanted: selection.Wanted, rows: list[TaskInstance], runs: list[DagRun], now: datetime
+) -> None:
+    marked = {row.task_id for row in rows}
+    below = replace(
+        wanted,
+        tasks=sorted(marked),
+        runs=[run.run_id for run in runs],
+        upstream=False,
+        downstream=True,
+        past=False,
+        future=False,
+        only_failed=True,
+        only_running=False,
+    )
+    failed = [row for row in selection.chosen(actor, below) if row.task_id not in marked]
+    if failed:
+        locked = TaskInstance.objects.filter(pk__in=[row.pk for row in failed]).order_by("pk")
+        hit = {row.dag_run_id for row in failed}
+        clear.apply(
+            list(locked.select_for_update(no_key=True, of=("self",))),
+            [run for run in runs if run.pk in hit],
+            now,
+            reset_runs=True,
+        )
+
+
+def _journal(
+    actor: Actor, rows: list[TaskInstance], runs: list[DagRun], state: str, reason: str | None, now: datetime
+) -> None:
+    for run in runs:
+        own = [row for row in rows if row.dag_run_id == run.pk]
+        journal.record(
+            actor,
+            "patch_task_instance",
+            now,
+            run=run,
+            task=own[0] if len(own) == 1 else None,
+            reason=reason,
+            before={"states": {name: row.state for name, row in zip(journal.names(own), own, strict=False)}},
+            after={"state": state},
+        )
