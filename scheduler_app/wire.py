@@ -136,6 +136,9 @@ def _encode_list(value: list[Any], path: str, depth: int) -> Json:
 
 
 def _encode_object(value: Any, path: str, depth: int) -> Json:
+    if isinstance(value, enum.Enum):
+        # Before the bases: an enum that is also a text stays an enum.
+        return _encode_class("enum", value, value.value, path, depth)
     for kind in type(value).__mro__:
         extension = _extensions.get(kind)
         if extension is not None:
@@ -196,10 +199,8 @@ def _text_rule(name: str, text: Callable[[Any], Any]) -> Callable[[Any, str, int
     return rule
 
 
-#: How each class, or the nearest of its bases, crosses. The first hit along the method resolution order counts:
-#: an enum that is also a text stays an enum.
+#: How each class, or the nearest of its bases, crosses.
 _RULES: dict[type, Callable[[Any, str, int], Json]] = {
-    enum.Enum: lambda value, path, depth: _encode_class("enum", value, value.value, path, depth),
     bool: lambda value, path, depth: bool(value),
     int: lambda value, path, depth: int(value),
     float: lambda value, path, depth: _encode(float(value), path, depth),

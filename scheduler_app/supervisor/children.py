@@ -54,6 +54,7 @@ class Children:
         self._zygotes: OrderedDict[DagFile, Zygote] = OrderedDict()
         self._retired: list[Zygote] = []
         self._children: dict[Child, Zygote] = {}
+        self._callbacks: list[Child] = []
 
     @property
     def base_pid(self) -> int | None:
@@ -88,6 +89,43 @@ class Children:
         zygote.start(child, message, self._clocks.monotonic())
         return child
 
+    def call_back(
+        self,
+        file: DagFile,
+        log_file: Path,
+        start: dict[str, Any],
+        watcher: Watcher,
+        *,
+        kind: str,
+        task_id: str | None = None,
+        error: dict[str, Any] | None = None,
+    ) -> Child:
+        """Run the author's callbacks of one kind in a process of their own, which imports the file anew.
+
+        ``usercode.execute.run_callback`` has the kinds; `task_id` None is the DAG. Raises as :meth:`start`.
+        """
+        base = self._running_base()
+        child = Child(self._events, log_file, self._limits.max_message_bytes, self._clocks, watcher)
+        try:
+            child.send(start)
+        except Exception:
+            child.abandon()
+            raise
+        key = base.fork(
+            "callback",
+            child.take_fds(),
+            child.exited,
+            lambda pid: child.forked(pid, lambda number: base.kill(key, number)),
+            file=file.path,
+            folder=file.folder,
+            max_bytes=self._limits.max_message_bytes,
+            kind=kind,
+            task_id=task_id,
+            error=error,
+        )
+        self._callbacks.append(child)
+        return child
+
     def tick(self) -> None:
         """Kill what outlived its grace time, and imports that take too long."""
         now = self._clocks.monotonic()
@@ -96,6 +134,11 @@ class Children:
                 del self._children[child]
             elif child.kill_at is not None and now >= child.kill_at:
                 self._escalate(child, zygote, now)
+        for child in list(self._callbacks):
+            if child.done:
+                self._callbacks.remove(child)
+            elif child.kill_at is not None and now >= child.kill_at:
+                self._escalate(child, None, now)
         limit = self._limits.import_timeout_seconds
         for zygote in self.zygotes:
             if zygote.loading and now >= zygote.started_at + limit:
@@ -104,7 +147,8 @@ class Children:
 
     def due_seconds(self) -> float | None:
         """Seconds until :meth:`tick` has something to do; None when nothing is planned."""
-        times = [child.kill_at for child in self._children if child.kill_at is not None and not child.done]
+        watched = (*self._children, *self._callbacks)
+        times = [child.kill_at for child in watched if child.kill_at is not None and not child.done]
         times += [
             zygote.started_at + self._limits.import_timeout_seconds
             for zygote in (*self._zygotes.values(), *self._retired)
@@ -139,6 +183,7 @@ class Children:
         self._zygotes.clear()
         self._retired.clear()
         self._children.clear()
+        self._callbacks.clear()
 
     def _running_base(self) -> Base:
         if self._base is not None and self._base.alive:
@@ -184,10 +229,10 @@ class Children:
         if zygote.alive:
             self._retired.append(zygote)
 
-    def _escalate(self, child: Child, zygote: Zygote, now: float) -> None:
+    def _escalate(self, child: Child, zygote: Zygote | None, now: float) -> None:
         child.kills += 1
         child.kill_at = now + _ZYGOTE_OBEYS_SECONDS
-        if child.kills == 1:
+        if child.kills == 1 or zygote is None:
             child.log.write("error", "task", "The task did not stop in time; its process tree is killed.")
             child.signal(signal.SIGKILL)
         else:

@@ -18,6 +18,7 @@ from scheduler_app.wire import Channel
 #: How often the memory of running parses is looked at.
 _MEMORY_SECONDS = 0.1
 _BASE_RETRY_SECONDS = 1.0
+_LOST_LIMIT = 3
 
 
 @dataclass(slots=True)
@@ -26,12 +27,15 @@ class Parse:
 
     path: str
     folder: str
+    facts: dict[str, Any] = field(default_factory=dict)
     document: dict[str, Any] | None = None
     started_at: float = 0.0
     key: int = 0
     pid: int | None = None
     #: why we killed it
     killed: str = ""
+    #: how often the base died under it; that is not the file's fault until it happens again and again
+    lost: int = 0
     channel: Channel | None = field(default=None, repr=False)
 
 
@@ -67,9 +71,12 @@ class ParsePool:
         """Files that were submitted and are not done."""
         return len(self._waiting) + len(self._running)
 
-    def submit(self, path: str, folder: str) -> None:
-        """Parse the file at the absolute `path`; `folder` is the DAG folder that it lies in."""
-        self._waiting.append(Parse(path, folder))
+    def submit(self, path: str, folder: str, **facts: Any) -> None:
+        """Parse the file at the absolute `path`; `folder` is the DAG folder that it lies in.
+
+        `facts` go on to ``usercode.load.parse_file`` (those that are not empty).
+        """
+        self._waiting.append(Parse(path, folder, facts={name: fact for name, fact in facts.items() if fact}))
         self._fill()
 
     def poll(self, timeout_seconds: float) -> list[Parse]:
@@ -133,6 +140,7 @@ class ParsePool:
             lambda pid: setattr(parse, "pid", pid),
             file=parse.path,
             folder=parse.folder,
+            facts=parse.facts,
             max_bytes=self._max_bytes,
         )
 
@@ -150,10 +158,23 @@ class ParsePool:
             self._events.forget(parse.channel)
             parse.channel.close()
             parse.channel = None
+        if parse.document is None and not parse.killed and self._retry(parse):
+            return
         if parse.document is None or parse.killed:
             why = parse.killed or f"The import of the file ended its process: {exit.text}."
             parse.document = self._failed(parse, why)
         self._done.append(parse)
+
+    def _retry(self, parse: Parse) -> bool:
+        """Whether the file waits for another base: a base that never became ready says nothing about a file."""
+        if self._base is None or self._base.alive:
+            return False
+        parse.lost += 1 if self._base.ready else 0
+        if parse.lost >= _LOST_LIMIT:
+            return False
+        parse.pid = None
+        self._waiting.appendleft(parse)
+        return True
 
     def _failed(self, parse: Parse, why: str) -> dict[str, Any]:
         return {

@@ -117,7 +117,7 @@ def _parse(message: dict[str, Any], fds: dict[str, int]) -> int:
     proc.set_name(f"parse: {Path(message['file']).name}")
     _silence()
     channel = BlockingChannel(socket.socket(fileno=fds["wire"]), message["max_bytes"])
-    channel.send(load.parse_file(message["file"], message["folder"]))
+    channel.send(load.parse_file(message["file"], message["folder"], **message.get("facts", {})))
     return 0
 
 
