@@ -1,7 +1,7 @@
 """What one parse says, stored in one transaction: DAGs, versions, errors, warnings. An unchanged DAG costs two updates.
 
 A file whose import failed changes none of its DAGs: their last good versions keep running, marked with
-``has_import_errors``.
+``has_import_errors``. A file with one broken DAG renews the others that it had, and brings no new ones.
 """
 
 from __future__ import annotations
@@ -99,7 +99,12 @@ def _lock_rows(work: _Store) -> None:
     parsed, dag_ids = work.parsed, list(work.documents)
     known = set(DagModel.objects.filter(pk__in=dag_ids).values_list("pk", flat=True))
     missing = sorted(set(dag_ids) - known)
-    if missing:
+    if missing and work.errors:
+        # As Airflow does: a file with an error brings nothing new; the DAGs that it had go on.
+        work.errors["~"] = f"Not listed until this file has no error: {', '.join(missing)}."
+        for dag_id in missing:
+            del work.documents[dag_id]
+    elif missing:
         DagModel.objects.bulk_create(
             [definition.new_row(dag_id, parsed, work.documents[dag_id], work.now, work.conf) for dag_id in missing],
             ignore_conflicts=True,

@@ -166,6 +166,16 @@ def test_one_broken_dag_of_a_file_does_not_stop_the_others(world: World):
     assert errors() == {"two.py": "cannot be serialised"}
 
 
+def test_a_file_with_a_broken_dag_brings_no_new_dag_until_it_is_mended(world: World):
+    world.write("two.py", dag_doc("good"), dag_errors={"bad": "a cycle"})
+    world.look()
+    assert DagModel.objects.count() == 0
+    assert errors() == {"two.py": "a cycle\n\nNot listed until this file has no error: good."}
+    world.write("two.py", dag_doc("good"), dag_doc("bad"))
+    world.look()
+    assert sorted(DagModel.objects.values_list("pk", flat=True)) == ["bad", "good"]
+
+
 def test_a_document_that_the_scheduler_cannot_use_is_an_import_error_and_lists_nothing(world: World):
     document = dag_doc("loop", "a", "b")
     document["tasks"][1]["downstream"] = ["a"]
