@@ -1,0 +1,306 @@
+"""Tags of the pages: states, times, durations, bars, icons."""
+
+from __future__ import annotations
+
+import functools
+import json
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from django import template
+from django.template import Context
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from lucide.templatetags.lucide import lucide
+
+if TYPE_CHECKING:
+    from scheduler_app.models.pool import PoolUse
+    from scheduler_app.queries.page_dags import Bar
+    from scheduler_app.ui.grid import Cell, Line
+    from scheduler_app.ui.layout import Box, Wire
+
+register = template.Library()
+
+STATE_LABELS = {
+    "success": gettext_lazy("Success"),
+    "failed": gettext_lazy("Failed"),
+    "running": gettext_lazy("Running"),
+    "queued": gettext_lazy("Queued"),
+    "scheduled": gettext_lazy("Scheduled"),
+    "up_for_retry": gettext_lazy("Up for retry"),
+    "up_for_reschedule": gettext_lazy("Up for reschedule"),
+    "upstream_failed": gettext_lazy("Upstream failed"),
+    "skipped": gettext_lazy("Skipped"),
+    "deferred": gettext_lazy("Deferred"),
+    "restarting": gettext_lazy("Restarting"),
+    "removed": gettext_lazy("Removed"),
+    "none": gettext_lazy("No status"),
+    "held": gettext_lazy("Held"),
+}
+
+
+@register.filter
+def state_label(state: str | None) -> str:
+    """The word for a state; a task instance without one has "No status"."""
+    return str(STATE_LABELS.get(state or "none", state or ""))
+
+
+@register.simple_tag
+def state(value: str | None, id: str = "") -> SafeString:
+    """A state as shape, colour and word. With an id the live patch can change it in place."""
+    name = value or "none"
+    label = STATE_LABELS.get(name, name)
+    if id:
+        return format_html('<span class="st s-{}" id="{}">{}</span>', name, id, label)
+    return format_html('<span class="st s-{}">{}</span>', name, label)
+
+
+@register.simple_tag
+@functools.lru_cache(maxsize=64)
+def icon(name: str, size: int = 16) -> SafeString:
+    """An inline SVG of the lucide set, hidden from screen readers: what it stands beside says what it means."""
+    return mark_safe(lucide(name, size=size, aria_hidden="true", focusable="false"))
+
+
+@register.simple_tag(takes_context=True)
+def when(context: Context, moment: datetime | None, empty: str = "–") -> SafeString | str:
+    """A moment in the reader's zone, short; the exact one with its zone is the tooltip."""
+    if moment is None:
+        return empty
+    local = timezone.localtime(moment)
+    now = timezone.localtime(context["now"])
+    if local.date() == now.date():
+        text = date_format(local, "H:i:s")
+    elif local.year == now.year:
+        text = date_format(local, "M j, H:i")
+    else:
+        text = date_format(local, "Y-m-d H:i")
+    return _time(moment, text)
+
+
+@register.simple_tag
+def exact(moment: datetime | None, empty: str = "–") -> SafeString | str:
+    """A moment to the second, with its zone."""
+    return empty if moment is None else _time(moment, f"{timezone.localtime(moment):%Y-%m-%d %H:%M:%S %Z}")
+
+
+@register.simple_tag(takes_context=True)
+def ago(context: Context, moment: datetime | None, empty: str = "–") -> SafeString | str:
+    """How far a moment is from now ("4 min ago", "in 2 h"); the exact one is the tooltip."""
+    return empty if moment is None else _time(moment, relative(moment, context["now"]))
+
+
+def _time(moment: datetime, text: str) -> SafeString:
+    stamp = moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    title = f"{timezone.localtime(moment):%Y-%m-%d %H:%M:%S %Z}"
+    return format_html('<time datetime="{}" title="{}">{}</time>', stamp, title, text)
+
+
+def relative(moment: datetime, now: datetime) -> str:
+    """ "in 4 min", "2 h ago", "just now"."""
+    gap = (moment - now).total_seconds()
+    if abs(gap) < 1:
+        return _("just now")
+    span = span_text(abs(gap), coarse=True)
+    return _("in %(span)s") % {"span": span} if gap > 0 else _("%(span)s ago") % {"span": span}
+
+
+@register.filter
+def span(value: timedelta | float | None) -> str:
+    """A duration in words: "0.4 s", "2 m 14 s", "3 h 05 m", "2 d 4 h"; a dash for none."""
+    if value is None:
+        return "–"
+    return span_text(value.total_seconds() if isinstance(value, timedelta) else value)
+
+
+def span_text(seconds: float, *, coarse: bool = False) -> str:
+    """``coarse`` gives one unit only."""
+    if seconds < 10 and not coarse:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min" if coarse else f"{whole // 60} m {whole % 60:02} s"
+    if whole < 86400:
+        return f"{whole // 3600} h" if coarse else f"{whole // 3600} h {whole % 3600 // 60:02} m"
+    return f"{whole // 86400} d" if coarse else f"{whole // 86400} d {whole % 86400 // 3600} h"
+
+
+@register.simple_tag(takes_context=True)
+def lasted(context: Context, start: datetime | None, end: datetime | None) -> SafeString | str:
+    """A duration; while it has no end, one that the browser lets tick."""
+    if start is None:
+        return "–"
+    text = span_text(max(0.0, ((end or context["now"]) - start).total_seconds()))
+    if end is not None:
+        return text
+    return format_html('<span data-since="{}">{}</span>', start.astimezone(UTC).isoformat(), text)
+
+
+@register.filter
+def pretty(value: Any) -> str:
+    """A value as indented JSON."""
+    return json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True, default=str)
+
+
+@register.simple_tag(takes_context=True)
+def query(context: Context, **changes: Any) -> str:
+    """This page's query string with some parameters changed; None or "" takes one out."""
+    values = context["request"].GET.copy()
+    for key, value in changes.items():
+        values.pop(key, None)
+        if value not in (None, ""):
+            values[key] = str(value)
+    return f"?{values.urlencode()}" if values else "?"
+
+
+#: Width of one bar of a row of runs and the gap after it, in pixels.
+BAR_STEP = 9
+
+
+@register.filter
+def bar_width(bars: list[Bar], step: int = BAR_STEP) -> int:
+    """Pixels that a row of bars takes."""
+    return max(1, len(bars)) * step
+
+
+@register.filter
+def bar_top(share: float, height: int) -> str:
+    """Where a bar of that share of the longest one ends, in pixels from the top."""
+    return f"{height - share * (height - 4):.1f}"
+
+
+@register.simple_tag
+def bar_mark(dag_id: str, bar: Bar, place: int, height: int, step: int = BAR_STEP) -> SafeString:
+    """One run as a linked bar of an SVG: its height is the duration, colour and notch are the state."""
+    x = place * step + (step - 2) / 2
+    top = height - max(3.0, bar.height * (height - 4))
+    words = f"{state_label(bar.state)} · {timezone.localtime(bar.run_after):%Y-%m-%d %H:%M %Z} · {span(bar.seconds)}"
+    notch = ""
+    if bar.state == "failed":
+        notch = format_html('<path class="s-failed notch" d="M{} {}v-3"/>', f"{x:g}", f"{top:.1f}")
+    return format_html(
+        '<a href="{}" aria-label="{}"><title>{}</title><path class="s-{}" d="M{} {}V{}"/>{}</a>',
+        reverse("scheduler:run", args=[dag_id, bar.run_id]), words, words, bar.state, f"{x:g}", height, f"{top:.1f}", notch,
+    )  # fmt: skip
+
+
+@register.filter
+def add_text(left: Any, right: Any) -> str:
+    """Two values one after the other, as text."""
+    return f"{left}{right}"
+
+
+@register.filter
+def is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+@register.filter
+def compact(value: Any) -> str:
+    """A value as JSON in one line."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+
+
+@register.filter
+def at_most(value: int, most: int) -> str:
+    """A number that nobody counted further than ``most``."""
+    return f"{most}+" if value > most else str(value)
+
+
+COMPONENT_LABELS = {
+    "SchedulerJob": gettext_lazy("Scheduler"),
+    "DagProcessorJob": gettext_lazy("DAG processor"),
+    "TriggererJob": gettext_lazy("Triggerer"),
+}
+
+
+@register.filter
+def component(job_type: str) -> str:
+    return str(COMPONENT_LABELS.get(job_type, job_type))
+
+
+@register.simple_tag
+def pool_meter(use: PoolUse) -> SafeString:
+    """The slots of a pool as one bar: running, queued, deferred if they count, free."""
+    total = max(use.slots if use.slots > 0 else use.occupied, use.occupied, 1)
+    pieces, at = [], 0.0
+    counted = [("running", use.running), ("queued", use.queued)]
+    for name, slots in [*counted, ("deferred", use.deferred)] if use.include_deferred else counted:
+        width = 100 * slots / total
+        pieces.append((f"{at:.2f}%", f"{width:.2f}%", name))
+        at += width
+    bars = format_html_join("", '<rect x="{}" width="{}" height="12" class="s-{}"/>', pieces)
+    label = _("%(taken)s of %(slots)s slots taken") % {"taken": use.occupied, "slots": use.slots}
+    frame = '<svg class="meter" role="img" aria-label="{}"><rect class="base" width="100%" height="12" rx="3"/>{}</svg>'
+    return format_html(frame, label, bars)
+
+
+@register.filter
+def at(values: dict[str, Any], key: str) -> Any:
+    """One value of a dict; None when there is none."""
+    return values.get(key)
+
+
+@register.simple_tag
+def grid_bar(dag_id: str, bar: Bar, height: int = 56) -> SafeString:
+    """A run's duration above its column of the grid."""
+    return format_html(
+        '<svg class="bars big" width="14" height="{}" viewBox="0 0 14 {}">{}</svg>',
+        height, height, bar_mark(dag_id, bar, 0, height, 16),
+    )  # fmt: skip
+
+
+@register.simple_tag
+def grid_cell(dag_id: str, line: Line, cell: Cell | None) -> SafeString:
+    """One cell of the grid: a link to the task instance, or to the run for a group."""
+    if cell is None:
+        return mark_safe("<td></td>")
+    label = f"{line.id} · {state_label(cell.state)}" + (f" ×{cell.count}" if cell.count > 1 else "")
+    base = reverse("scheduler:run", args=[dag_id, cell.run_id])
+    link = base if line.is_group else f"{base}tasks/{quote(line.id)}/"
+    return format_html(
+        '<td><a href="{}" aria-label="{}" title="{}"><i class="cell s-{}"></i></a></td>', link, label, label, cell.state
+    )
+
+
+@register.filter
+def plus(value: float, more: float) -> str:
+    return f"{value + more:.1f}"
+
+
+@register.simple_tag
+def svg_rect(box: Box, radius: int, css: str) -> SafeString:
+    """The outline of a node or group."""
+    return format_html(
+        '<rect x="{}" y="{}" width="{}" height="{}" rx="{}" class="{}"/>',
+        f"{box.x:.1f}", f"{box.y:.1f}", f"{box.width:.1f}", f"{box.height:.1f}", radius, css,
+    )  # fmt: skip
+
+
+@register.simple_tag
+def svg_edge(box: Box) -> SafeString:
+    """The coloured edge that carries a node's state."""
+    return format_html(
+        '<path class="edge" d="M{x} {y}h5v{h}h-5q-5 0-5-5v-{i}q0-5 5-5z"/>',
+        x=f"{box.x + 5:.1f}", y=f"{box.y:.1f}", h=f"{box.height:.1f}", i=f"{box.height - 10:.1f}",
+    )  # fmt: skip
+
+
+@register.simple_tag
+def svg_wire(wire: Wire) -> SafeString:
+    """A smooth line through a wire's points: each piece leaves and arrives level."""
+    (x, y), *rest = wire.points
+    pieces = [f"M{x:.1f} {y:.1f}"]
+    for nx, ny in rest:
+        bend = (nx - x) / 2
+        pieces.append(f"C{x + bend:.1f} {y:.1f} {nx - bend:.1f} {ny:.1f} {nx:.1f} {ny:.1f}")
+        x, y = nx, ny
+    return format_html('<path class="wire" d="{}" data-from="{}" data-to="{}"/>', "".join(pieces), wire.source, wire.target)
