@@ -56,9 +56,9 @@ def next_plan(timetable: Timetable, facts: ScheduleFacts) -> RunPlan | None:
     """
     misfire = facts.misfire or ("all" if facts.catchup else "latest")
     if misfire == "all":
-        info = _oldest_missed(timetable, facts) if facts.misfire_limit is not None else _after(timetable, facts, True)
+        info = _after(timetable, facts, True) if facts.misfire_limit is None else _oldest_missed(timetable, facts)
     else:
-        info = _after(timetable, facts, False)
+        info = _latest(timetable, facts)
         if misfire == "skip" and info is not None and info.run_after < _grace_ago(facts):
             passed = facts._replace(last=_interval(info), last_run_after=info.run_after)
             info = _after(timetable, passed, True)
@@ -135,6 +135,17 @@ def _after(timetable: Timetable, facts: ScheduleFacts, catchup: bool) -> RunInfo
             return None
         last = interval
     return None
+
+
+def _latest(timetable: Timetable, facts: ScheduleFacts) -> RunInfo | None:
+    """The timetable's answer without catch-up. One that never looks back (events, an author's own) would lose the slot
+    that is just due when it is asked a moment late: so it is asked once more as of a moment ago."""
+    info = _after(timetable, facts, False)
+    if info is None or info.run_after > facts.now:
+        just_due = _after(timetable, facts._replace(now=_grace_ago(facts)), False)
+        if just_due is not None and just_due.run_after <= facts.now:
+            return just_due
+    return info
 
 
 def _oldest_missed(timetable: Timetable, facts: ScheduleFacts) -> RunInfo | None:
