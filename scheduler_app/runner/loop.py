@@ -340,8 +340,10 @@ _SAID: dict[str, Callable[[Decision], tuple[str, str]]] = {
     "skip": lambda decision: ("info", "The task was skipped."),
     "retry": lambda decision: (
         "warning",
-        (f"The try failed; the next one is due at {decision.columns['next_at'].isoformat()}."
-        f" {decision.columns['reason']}"),
+        (
+            f"The try failed; the next one is due at {decision.columns['next_at'].isoformat()}."
+            f" {decision.columns['reason']}"
+        ),
     ),
     "fail": lambda decision: ("error", f"The task failed. {decision.columns['reason']}"),
     "reschedule": lambda decision: (

@@ -17,7 +17,8 @@ from typing import Any
 from psycopg2.extras import Json
 
 from scheduler_app.engine import states
-from scheduler_app.models import db, transitions
+from scheduler_app.models import Callback, db, transitions
+from scheduler_app.models.effect import Wanted
 from scheduler_app.runner import asset_events, buffers
 from scheduler_app.runner.buffers import Buffer, Owner
 from scheduler_app.runner.claims import Claim
@@ -60,14 +61,6 @@ FROM unnest(%s::text[], %s::jsonb[], %s::text[], %s::text[]) WITH ORDINALITY
     AS w(classpath, kwargs, dag_id, bundle_version, place)
 LEFT JOIN scheduler_dag d ON d.dag_id = w.dag_id
 ORDER BY w.place RETURNING id
-"""
-_CALLBACKS = """
-INSERT INTO scheduler_callback
-    (kind, dedupe_key, dag_id, dag_run_id, task_instance_id, try_number, payload, state, attempts, next_at, created_at)
-SELECT w.kind, w.dedupe_key, w.dag_id, w.run, w.ti, w.try_number, w.payload, 'pending', 0, %(now)s, %(now)s
-FROM unnest(%(kind)s::text[], %(dedupe_key)s::text[], %(dag_id)s::text[], %(run)s::bigint[], %(ti)s::bigint[],
-            %(try_number)s::int[], %(payload)s::jsonb[]) AS w(kind, dedupe_key, dag_id, run, ti, try_number, payload)
-ON CONFLICT (dedupe_key) DO NOTHING
 """
 
 
@@ -162,32 +155,17 @@ def _skip(
 
 
 def _add_callbacks(pairs: Sequence[tuple[Report, Decision]], now: datetime) -> None:
-    rows = []
+    """Those that the task has for this end; one hand-out asks for each kind at most once."""
+    wanted = []
     for report, decision in pairs:
-        task = report.claim.task
-        if task is None or decision.callback is None or decision.callback not in task.callbacks:
+        claim = report.claim
+        if claim.task is None or decision.callback is None or decision.callback not in claim.task.callbacks:
             continue
-        rows.append(callback_row(report.claim, decision.callback, _payload(report, decision)))
-    add_callbacks(rows, now)
-
-
-def callback_row(claim: Claim, kind: str, payload: dict[str, Any]) -> dict[str, Any]:
-    """A callback of a task; one hand-out asks for each kind at most once."""
-    return {
-        "kind": f"task_{kind}",
-        "dedupe_key": f"task_{kind}:{claim.ti_id}:{claim.fence}",
-        "dag_id": claim.dag_id,
-        "run": claim.run_pk,
-        "ti": claim.ti_id,
-        "try_number": claim.try_number,
-        "payload": Json(payload),
-    }
-
-
-def add_callbacks(rows: Sequence[dict[str, Any]], now: datetime) -> None:
-    """Inserts callback rows inside the caller's transaction."""
-    if rows:
-        db.execute(_CALLBACKS, {name: [row[name] for row in rows] for name in rows[0]} | {"now": now})
+        kind = f"task_{decision.callback}"
+        key = f"{kind}:{claim.ti_id}:{claim.fence}"
+        payload = _payload(report, decision)
+        wanted.append(Wanted(kind, key, claim.dag_id, claim.run_pk, payload, claim.ti_id, claim.try_number))
+    Callback.objects.want(wanted, now)
 
 
 def _payload(report: Report, decision: Decision) -> dict[str, Any]:
@@ -195,4 +173,5 @@ def _payload(report: Report, decision: Decision) -> dict[str, Any]:
     if error is None and decision.callback in ("failure", "retry"):
         error = {"type": "", "message": report.exit_text}
     reason = decision.columns.get("reason") or (error_text(report.outcome) if report.outcome else report.exit_text)
+    # PostgreSQL's JSON has no NUL.
     return json.loads(json.dumps({"error": error, "reason": reason}).replace("\\u0000", ""))

@@ -22,8 +22,22 @@ from scheduler_app.usercode.attempt import Bag, run_attempt
 from scheduler_app.usercode.fork_server import ForkServer, Role
 from scheduler_app.wire import BlockingChannel
 
-#: What every role needs; imported once, before the first fork.
-PRELOAD = ("scheduler_app.usercode.load", "scheduler_app.usercode.execute", "scheduler_app.attempt_log")
+#: What nearly every DAG file and attempt imports sooner or later: here it is imported once, in an attempt each time.
+PRELOAD = (
+    "scheduler_app.usercode.load",
+    "scheduler_app.usercode.execute",
+    "scheduler_app.attempt_log",
+    "scheduler_app.sdk.configuration",
+    "scheduler_app.sdk.decorators.python",
+    "scheduler_app.sdk.operators.bash",
+    "scheduler_app.sdk.operators.empty",
+    "scheduler_app.sdk.operators.python",
+    "jinja2.ext",
+    "jinja2.nativetypes",
+    "jinja2.sandbox",
+    "pendulum",
+    "pprint",
+)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -52,6 +66,7 @@ def roles(lifeline: int) -> dict[str, Role]:
         "attempt": _fresh_attempt,
         "parse": _parse,
         "callback": _callback,
+        "triggers": _triggers,
     }
 
 
@@ -135,6 +150,13 @@ def _callback(message: dict[str, Any], fds: dict[str, int]) -> int:
         return load.import_file(message["file"], message["folder"])
 
     return run_attempt(message, fds, load_now, call)
+
+
+def _triggers(message: dict[str, Any], fds: dict[str, int]) -> int:
+    """Run triggers of deferred tasks, many in one process."""
+    from scheduler_app.usercode import triggers
+
+    return triggers.run(message, fds)
 
 
 def _silence() -> None:

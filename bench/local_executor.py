@@ -1,0 +1,164 @@
+"""How fast tasks really run on one machine: ``python -m bench.local_executor [--tasks N] [--chain N] [--slots N]``.
+
+The whole way: a DAG file is parsed, a run is made, the scheduler's loop hands out, the local executor forks each
+attempt, the runner writes its end. One JSON line for N trivial tasks side by side (tasks_per_s), one for a chain
+(gap: from the last line of a task to the first line of its successor, as the tasks themselves see the clock).
+It uses a throw-away database on DATABASE_URL, else an embedded one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import resource
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from bench.database import reexec_with_embedded, throwaway
+
+DAG_FILE = """
+import os, time
+from airflow.sdk import DAG
+from airflow.providers.standard.operators.python import PythonOperator
+
+LEDGER = {ledger!r}
+
+
+def note(ti):
+    began = time.time()
+    descriptor = os.open(LEDGER, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(descriptor, f"{{ti.dag_id}} {{ti.task_id}} {{began:.6f}} {{time.time():.6f}}\\n".encode())
+
+
+with DAG("wide", schedule=None, max_active_tasks=100_000):
+    for n in range({tasks}):
+        PythonOperator(task_id=f"w{{n}}", python_callable=note)
+
+with DAG("chain", schedule=None):
+    last = None
+    for n in range({chain}):
+        task = PythonOperator(task_id=f"c{{n}}", python_callable=note)
+        if last is not None:
+            last >> task
+        last = task
+"""
+
+
+def store_dags(folder: Path) -> None:
+    """Parse the file in a child, as the DAG processor does, and store its DAGs."""
+    from scheduler_app.engine.dag import from_doc
+    from scheduler_app.supervisor.parsing import ParsePool
+    from tests import rows
+
+    pool = ParsePool(1, 60.0, 0, environ=os.environ, monotonic=time.monotonic)
+    path = folder / "bench_dag.py"
+    for parse in pool.run([(str(path), str(folder))]):
+        document = parse.document or {}
+        if document.get("import_error") or not document["dags"]:
+            raise SystemExit(f"the DAG file cannot be parsed: {document}")
+        for dag in document["dags"]:
+            rows.store(from_doc(dag), fileloc=str(path), relative_fileloc=path.name)
+    pool.close()
+
+
+def run_dag(dag_id: str, knobs: Any) -> dict[str, Any]:
+    """One run of the DAG through a scheduler process's own loop; seconds until it has succeeded."""
+    from scheduler_app.models import DagModel, DagRun, db
+    from scheduler_app.scheduler.process import Options, SchedulerProcess, make_executors
+    from tests import rows
+
+    executors = make_executors(knobs, Options())
+    dag = DagModel.objects.get(pk=dag_id)
+    seen = {"next": 0.0, "state": "queued", "began": 0.0, "ended": 0.0}
+    runs: list[DagRun] = []
+
+    def over() -> bool:
+        now = time.monotonic()
+        executor = next(iter(executors.values()))
+        if not runs:
+            # The runner's own start is not what is measured: it costs once, not for each task.
+            if executor.describe()["runner_job_id"] is None:
+                executor.slots_available()
+                return False
+            runs.extend(rows.trigger(dag, now=db.clock(), prefix=f"bench{time.time_ns()}_"))
+            seen["began"] = now
+        if now < seen["next"]:
+            return False
+        seen["next"] = now + 0.02
+        state = DagRun.objects.values_list("state", flat=True).get(pk=runs[0].pk)
+        seen["ended"] = now
+        return state in ("success", "failed")
+
+    process = SchedulerProcess(knobs, Options(until=over, idle_sleep_seconds=0.05), executors)
+    process.run()
+    state = DagRun.objects.get(pk=runs[0].pk).state
+    return {"state": state, "seconds": seen["ended"] - seen["began"]}
+
+
+def gaps(ledger: Path) -> list[float]:
+    """Milliseconds from the end of each task of the chain to the start of the next."""
+    found = {}
+    for line in ledger.read_text().splitlines():
+        dag_id, task_id, began, ended = line.split()
+        if dag_id == "chain":
+            found[int(task_id[1:])] = (float(began), float(ended))
+    return [1000 * (found[n + 1][0] - found[n][1]) for n in range(len(found) - 1)]
+
+
+def cpu_seconds() -> float:
+    usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in usage)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tasks", type=int, default=400)
+    parser.add_argument("--chain", type=int, default=50)
+    parser.add_argument("--slots", type=int, default=4)
+    options = parser.parse_args()
+    reexec_with_embedded("bench.local_executor")
+    with tempfile.TemporaryDirectory() as home:
+        folder, ledger = Path(home) / "dags", Path(home) / "ledger"
+        folder.mkdir()
+        (folder / "bench_dag.py").write_text(
+            DAG_FILE.format(ledger=str(ledger), tasks=options.tasks, chain=options.chain)
+        )
+        os.environ["SCHEDULER_HOME"] = home
+        os.environ["SCHEDULER_PARALLELISM"] = str(options.slots)
+        with throwaway("local"):
+            measure(options, folder, ledger)
+
+
+def measure(options: argparse.Namespace, folder: Path, ledger: Path) -> None:
+    from scheduler_app.conf import conf
+    from tests import rows
+
+    logging.disable(logging.INFO)
+    rows.default_pool(1_000_000)
+    store_dags(folder)
+    before = cpu_seconds()
+    wide = run_dag("wide", conf())
+    wide |= {
+        "shape": f"wide_{options.tasks}",
+        "slots": options.slots,
+        "tasks_per_s": round(options.tasks / wide["seconds"], 1),
+        "cpu_ms_per_task": round(1000 * (cpu_seconds() - before) / options.tasks, 2),
+    }
+    print(json.dumps(wide))
+    chain = run_dag("chain", conf())
+    found = sorted(gaps(ledger))
+    chain |= {
+        "shape": f"chain_{options.chain}",
+        "gap_ms_p50": round(statistics.median(found), 2),
+        "gap_ms_p95": round(found[int(0.95 * (len(found) - 1))], 2),
+    }
+    print(json.dumps(chain))
+
+
+if __name__ == "__main__":
+    main()
