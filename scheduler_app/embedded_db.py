@@ -31,6 +31,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import psutil
 import psycopg2
@@ -48,6 +49,8 @@ LEAST_FREE_MB = 200
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
 LOG_MB = 10
+#: Variable by which a command knows that it runs with a temporary server.
+NESTED = "SCHEDULER_TEMPORARY_SERVER"
 
 #: Modest memory, no TCP, no parallel workers (they need more shared memory than a small container has).
 OPTIONS = {
@@ -486,18 +489,37 @@ def _cause(said: str) -> str:
 # ── A server for the length of a command ─────────────────────────────────────────────────────────────────────────────
 
 
+def url(home: Path) -> str:
+    """The DATABASE_URL of a cluster, for Django and for libpq."""
+    cluster = read_cluster(home)
+    if cluster is None:
+        raise EmbeddedError(f"{home} has no cluster.")
+    return f"postgresql://{USER}:{cluster.password}@/{NAME}?host={quote(cluster.socket, safe='')}&port={PORT}"
+
+
 def main(arguments: list[str]) -> int:
-    """``python -m scheduler_app.embedded_db COMMAND …``: runs it with a temporary server, then removes both."""
-    if not arguments:
-        print("usage: python -m scheduler_app.embedded_db COMMAND …", file=sys.stderr)
+    """``python -m scheduler_app.embedded_db [--durable] COMMAND …``: runs it with a temporary server, removed after it.
+
+    The command finds it by DATABASE_URL and gets a SCHEDULER_HOME of its own. ``--durable`` keeps fsync on, as a
+    measurement wants it.
+    """
+    durable = arguments[:1] == ["--durable"]
+    command = arguments[durable:]
+    if not command:
+        print("usage: python -m scheduler_app.embedded_db [--durable] COMMAND …", file=sys.stderr)
+        return 2
+    if NESTED in os.environ:
+        # A command that calls us because it sees no DATABASE_URL would otherwise start servers without end.
+        print(f"A temporary server is running already, in DATABASE_URL: call {command[0]} itself.", file=sys.stderr)
         return 2
     home = Path(tempfile.mkdtemp(prefix="scheduler-"))
-    server = Server(home, durable=False)
+    server = Server(home, durable=durable)
     try:
         with locked(home):
             server.start()
             signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-            return subprocess.call(arguments, env=os.environ | {"SCHEDULER_HOME": str(home)})
+            ours = {"SCHEDULER_HOME": str(home), "DATABASE_URL": url(home), NESTED: "1"}
+            return subprocess.call(command, env=os.environ | ours)
     except EmbeddedError as error:
         print(error, file=sys.stderr)
         return 1

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import environ
 import psutil
 import psycopg2
 import pytest
@@ -82,6 +83,19 @@ def test_what_is_written_is_durable_unless_the_server_is_a_temporary_one(templat
         ]
     finally:
         server.stop()
+
+
+def test_its_url_is_understood_by_django_and_by_libpq(server: Server) -> None:
+    url = embedded_db.url(server.home)
+    connection = psycopg2.connect(url)
+    assert connection.info.dbname == "scheduler"
+    connection.close()
+    options = environ.Env.db_url_config(url)
+    assert (options["NAME"], options["USER"], options["OPTIONS"]["host"]) == (
+        "scheduler",
+        "scheduler",
+        server.cluster.socket,
+    )
 
 
 def test_data_outlive_a_stop(template: Path) -> None:
@@ -263,6 +277,19 @@ def test_binaries_that_the_user_cannot_reach_are_copied_for_it(tmp_path, monkeyp
         assert said.stdout.startswith(f"{program} (PostgreSQL)".encode()), said.stderr
 
 
+def outside() -> dict[str, str]:
+    """The environment of a command that is not run with a temporary server, as these tests themselves may be."""
+    return {key: value for key, value in os.environ.items() if key != embedded_db.NESTED}
+
+
+def test_a_temporary_server_within_another_is_refused() -> None:
+    """A command that starts itself again with a server, since it sees no DATABASE_URL, would never end."""
+    command = [sys.executable, "-m", "scheduler_app.embedded_db"]
+    done = subprocess.run([*command, *command, "true"], cwd=ROOT, env=outside(), capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "A temporary server is running already" in done.stderr
+
+
 def test_a_command_runs_with_a_temporary_server_that_is_gone_after_it() -> None:
     code = (
         "import os, sys; from pathlib import Path; from scheduler_app import embedded_db\n"
@@ -270,7 +297,7 @@ def test_a_command_runs_with_a_temporary_server_that_is_gone_after_it() -> None:
         "sys.exit(7)"
     )
     command = [sys.executable, "-m", "scheduler_app.embedded_db", sys.executable, "-c", code]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=ROOT, env=outside(), capture_output=True, text=True)
     assert done.returncode == 7, done.stderr
     home, data = done.stdout.split()
     assert not Path(home).exists()
@@ -280,7 +307,9 @@ def test_a_command_runs_with_a_temporary_server_that_is_gone_after_it() -> None:
 def test_a_terminated_command_takes_the_temporary_server_with_it() -> None:
     code = "import os; print(os.environ['SCHEDULER_HOME'], flush=True); input()"
     command = [sys.executable, "-m", "scheduler_app.embedded_db", sys.executable, "-c", code]
-    process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=outside(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     home = Path(process.stdout.readline().strip())
     family = psutil.Process(process.pid).children(recursive=True)
     assert "postgres" in {one.name() for one in family}
