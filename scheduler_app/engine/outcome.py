@@ -60,18 +60,21 @@ def outcome(
 def deadlock(graph: Graph, tis: Iterable[Ti], look: Look) -> Outcome | None:
     """The end of a run that can never move again, given a look at *all* of it; None while something may still happen.
 
-    That is so when nothing moved or was expanded, no instance has begun or waits for a time, a person or another run,
-    and some wait for upstreams. A task whose instance is missing (deleted, or outside its dates) is the usual cause; it
-    is named.
+    That is so when nothing was scheduled or expanded, no instance has begun or waits for a time, a person or another
+    run, and some wait for upstreams. The usual cause is an instance that is missing (deleted, or outside its dates);
+    its task is named.
     """
-    if look.moves or look.expand or look.next_check_at is not None or not look.stuck:
+    if look.expand or look.next_check_at is not None or not look.stuck or look.waiting.keys() - {"upstream", "mapping"}:
         return None
-    if look.waiting.keys() - {"upstream", "mapping"}:
-        return None
+    ending: set[object] = set()
+    for move in look.moves:
+        if move.verb == "schedule":
+            return None
+        ending.add(move.ti_id)
     present: set[str] = set()
     for ti in tis:
         present.add(ti.task_id)
-        if ti.state not in FINISHED and ti.state is not NONE:
+        if ti.state not in FINISHED and ti.state is not NONE and ti.id not in ending:
             return None
     missing = sorted({need for task_id in look.stuck for need in graph.needs[task_id]} - present)
     reason = f"Nothing can run any more, and {_names(look.stuck)} never will."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from scheduler_app.engine.outcome import fail_fast_moves, outcome
+from scheduler_app.engine.outcome import deadlock, fail_fast_moves, outcome
 from scheduler_app.engine.readiness import Move, RunFact, Ti, look
 from tests.engine.scenario import NOW, World, dag, scenario
 
@@ -192,6 +192,24 @@ def test_a_deleted_instance_ends_the_run_with_a_reason_instead_of_stranding_it()
     assert played.run.reason == (
         "Nothing can run any more, and c never will. The run has no instance of b, which they wait for."
     )
+
+
+def test_a_look_that_only_ends_instances_may_find_the_deadlock_at_once() -> None:
+    graph = World(dag("a >> b >> c; x >> y"), {}).graph
+    tis = [Ti(1, "a", state="success"), Ti(3, "c"), Ti(4, "x", state="failed"), Ti(5, "y", state="up_for_retry")]
+    found = look(graph, tis, run=RunFact(NOW), now=NOW)
+    assert [(move.ti_id, move.verb) for move in found.moves] == [(5, "upstream_fail")]
+    ended = deadlock(graph, tis, found)
+    assert ended is not None
+    assert ended.code == "all_tasks_deadlocked"
+    assert deadlock(graph, [*tis, Ti(6, "a", state="running")], found) is None
+
+
+def test_a_full_look_sends_nobody_on() -> None:
+    graph = World(dag("a >> b >> c"), {}).graph
+    tis = [Ti(1, "a", state="failed"), Ti(2, "b"), Ti(3, "c")]
+    assert look(graph, tis, run=RunFact(NOW), now=NOW).touched == set()
+    assert look(graph, tis[:2], run=RunFact(NOW), now=NOW, only={"b"}).touched == {"b"}
 
 
 def test_fail_fast_ends_the_rest_but_not_teardowns() -> None:
