@@ -1,0 +1,132 @@
+"""The official client against our views in the same process, and people of each role."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+from urllib.parse import urlsplit
+
+import airflow_client.client as airflow
+import pytest
+import urllib3
+from cryptography.fernet import Fernet
+from django.contrib.auth.models import Group, User
+from django.core.cache import cache
+from django.test import Client
+
+from api import auth
+from tests import rows
+from tests.shapes import shape
+
+FERNET = Fernet.generate_key().decode()
+
+
+@pytest.fixture(autouse=True)
+def _settings(settings, tmp_path):
+    settings.ROOT_URLCONF = "tests.api.urls"
+    settings.ALLOWED_HOSTS = ["testserver"]
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    settings.SCHEDULER = {"home": tmp_path, "fernet_keys": (FERNET,)}
+    cache.clear()
+
+
+class InProcess:
+    """What urllib3's pool manager does, without a socket."""
+
+    def __init__(self) -> None:
+        self.client = Client(raise_request_exception=False)
+
+    def request(self, method: str, url: str, body: Any = None, headers: Any = None, **_: Any) -> Any:
+        parts = urlsplit(url)
+        path = f"{parts.path}?{parts.query}" if parts.query else parts.path
+        given = dict(headers or {})
+        kind = given.pop("Content-Type", "application/json")
+        answer = self.client.generic(method, path, body or b"", content_type=kind, headers=given)
+        content = answer.getvalue() if not answer.streaming else b"".join(answer.streaming_content)
+        return urllib3.HTTPResponse(body=io.BytesIO(content), status=answer.status_code, headers=dict(answer.items()))
+
+
+def official(token: str) -> airflow.ApiClient:
+    configuration = airflow.Configuration(host="http://testserver")
+    configuration.access_token = token
+    client = airflow.ApiClient(configuration)
+    client.rest_client.pool_manager = InProcess()
+    return client
+
+
+class Http:
+    """Plain requests as one person."""
+
+    def __init__(self, user: User | None) -> None:
+        self.user = user
+        headers = {"Authorization": f"Bearer {auth.issue(user, 3600)}"} if user else {}
+        self.client = Client(raise_request_exception=False, headers=headers)
+
+    def __call__(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
+        more = {"data": body, "content_type": "application/json"} if body is not None else {}
+        return getattr(self.client, method.lower())(f"/api/v2/{path}", headers=headers, **more)
+
+    def get(self, path: str, **headers: str) -> Any:
+        return self("GET", path, **headers)
+
+    def post(self, path: str, body: Any) -> Any:
+        return self("POST", path, body)
+
+    def patch(self, path: str, body: Any) -> Any:
+        return self("PATCH", path, body)
+
+    def delete(self, path: str) -> Any:
+        return self("DELETE", path)
+
+
+@pytest.fixture
+def admin(db) -> User:
+    return User.objects.create_superuser("ada", "", "secret-of-ada")
+
+
+@pytest.fixture
+def http(admin) -> Http:
+    return Http(admin)
+
+
+@pytest.fixture
+def client(admin) -> airflow.ApiClient:
+    """The official client, as an administrator."""
+    return official(auth.issue(admin, 3600))
+
+
+@pytest.fixture
+def as_role(db):
+    """``as_role("Viewer")`` → requests of a person of that role; None is nobody."""
+
+    def person(role: str | None) -> Http:
+        if role is None:
+            return Http(None)
+        user = User.objects.create_user(f"a-{role.lower()}", password="x")
+        user.groups.add(Group.objects.get(name=role))
+        return Http(user)
+
+    return person
+
+
+@pytest.fixture
+def etl(db):
+    """extract >> [clean, check] >> load, with one queued run ``run0``."""
+    dag = shape(
+        "extract >> [clean, check] >> load",
+        "etl",
+        tasks={"clean": {"retries": 2, "operator_name": "BashOperator"}, "load": {"task_display_name": "Load it"}},
+        params={"n": {"value": 1, "schema": {"type": "integer", "maximum": 9}}},
+        dagrun_timeout=7200.0,
+        owners=("ann", "bob"),
+    )
+    row = rows.store(
+        dag, dag_display_name="E, T and L", owners="ann, bob", relative_fileloc="etl.py", fileloc="/d/etl.py"
+    )
+    row.tags.create(name="nightly")
+    return row
+
+
+@pytest.fixture
+def run(etl):
+    return rows.trigger(etl, 1)[0]
