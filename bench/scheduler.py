@@ -7,16 +7,19 @@ shape (docs/performance.md explains the figures). It uses a throw-away database 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import logging
 import random
 import resource
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
 from bench.database import reexec_with_embedded, throwaway
+from bench.statements import table, watch
 
 #: shape → (runs, tasks a run, the DAG)
 SHAPES: dict[str, tuple[int, int]] = {
@@ -85,6 +88,7 @@ def main() -> None:
     parser.add_argument("--shape", choices=sorted(SHAPES), action="append", help="only this shape (may be repeated)")
     parser.add_argument("--repeat", type=int, default=5, help="measurements a shape; the median is printed")
     parser.add_argument("--per-tick", type=int, default=UNLIMITED, help="attempts that end between two ticks")
+    parser.add_argument("--statements", action="store_true", help="print where the database's time goes as well")
     args = parser.parse_args()
     reexec_with_embedded("bench.scheduler")
     with throwaway("scheduler"):
@@ -99,15 +103,14 @@ def main() -> None:
         for name in args.shape or SHAPES:
             executor, loop = FreeExecutor(), Loop()
             executor.start(job.pk)
-            results = [run_shape(name, loop, executor, job.pk, args.per_tick) for _ in range(args.repeat)]
+            with watch() if args.statements else contextlib.nullcontext({}) as seen:
+                results = [run_shape(name, loop, executor, job.pk, args.per_tick) for _ in range(args.repeat)]
             median = statistics.median(result["tis_per_s"] for result in results)
             best = min(results, key=lambda result: abs(result["tis_per_s"] - median))
-            print(
-                json.dumps(
-                    {**best, "min": min(r["tis_per_s"] for r in results), "max": max(r["tis_per_s"] for r in results)}
-                ),
-                flush=True,
-            )
+            rates = [result["tis_per_s"] for result in results]
+            print(json.dumps({**best, "min": min(rates), "max": max(rates)}), flush=True)
+            if seen:
+                print(table(seen), file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -37,11 +37,16 @@ class Ready(NamedTuple):
     max_active_tis_per_dagrun: int | None
     priority_weight: int
     scheduled_when: datetime
+    held_at: datetime | None
+    held_until: datetime | None
+
+    def held(self, now: datetime) -> bool:
+        return self.held_at is not None and (self.held_until is None or self.held_until > now)
 
 
 _COLUMNS = (
     "id, dag_id, dag_run_id, task_id, pool, pool_slots, executor, max_active_tis_per_dag, max_active_tis_per_dagrun,"
-    " priority_weight, scheduled_when"
+    " priority_weight, scheduled_when, held_at, held_until"
 )
 _ORDER = "priority_weight DESC, scheduled_when, id"
 _FIRST_PAGE = (
@@ -84,7 +89,6 @@ SELECT r.id, d.max_active_tasks FROM scheduler_dag_run r JOIN scheduler_dag d ON
 WHERE r.id = ANY(%(runs)s) AND r.state = 'running' AND NOT d.is_paused AND NOT d.is_stale
   AND (r.held_at IS NULL OR r.held_until <= %(now)s)
 """
-_HELD = "SELECT id FROM scheduler_task_instance WHERE id = ANY(%(ids)s) AND held_at IS NOT NULL AND (held_until IS NULL OR held_until > %(now)s)"  # noqa: E501
 
 
 def run(tick: Tick) -> int:
@@ -165,7 +169,6 @@ def _admit(page: Sequence[Ready], room: Room, tick: Tick) -> tuple[list[int], li
     if not page:
         return [], []
     limits = dict(db.fetch(_OPEN_RUNS, {"runs": list({row.run_id for row in page}), "now": tick.now}))
-    held = {row[0] for row in db.fetch(_HELD, {"ids": [row.id for row in page], "now": tick.now})}
     overdue = tick.now - timedelta(seconds=tick.conf.wide_task_wait_seconds)
     default = next(iter(tick.executors))
     candidates = [
@@ -183,7 +186,7 @@ def _admit(page: Sequence[Ready], room: Room, tick: Tick) -> tuple[list[int], li
             overdue=row.scheduled_when <= overdue,
         )
         for row in fair_order(page)
-        if row.run_id in limits and row.id not in held
+        if row.run_id in limits and not row.held(tick.now)
     ]
     admission = admit(candidates, room)
     return list(admission.admitted), list(admission.refused)
