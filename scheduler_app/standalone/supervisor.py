@@ -27,6 +27,8 @@ from .output import Lines, Output
 
 OWN_NAME = "standalone"
 OWN_COLOUR = 37
+#: A second signal this soon is the first one, sent to the process and to its group (as ``timeout`` does).
+SAME_SIGNAL_SECONDS = 0.5
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -136,7 +138,7 @@ class Supervisor:
                     if child.service.ours_to_stop:
                         with contextlib.suppress(ProcessLookupError):
                             os.kill(child.pid, signal.SIGTERM)
-            else:
+            elif self._clock() > self._stop_at - self._stop_seconds + SAME_SIGNAL_SECONDS:
                 self._stop_at = self._clock()
 
     def _reap(self) -> None:

@@ -57,14 +57,16 @@ KINDS: dict[str, Callable[[], object]] = {
 }
 
 
-def main(kinds: list[str]) -> int:
+def main(arguments: list[str]) -> int:
+    kinds = [argument for argument in arguments if not argument.startswith("--")]
+    seconds = [float(argument.partition("=")[2]) for argument in arguments if argument.startswith("--stop-seconds=")]
     services = [Service(kind, 37, partial(fork, kind, KINDS[kind])) for kind in kinds]
     return Supervisor(
         services,
         output=Output(sys.stdout, width=10, colour=False),
         clock=time.monotonic,
         rng=Random(1),
-        stop_seconds=1.0,
+        stop_seconds=seconds[0] if seconds else 1.0,
     ).run()
 
 
