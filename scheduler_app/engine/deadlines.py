@@ -1,9 +1,9 @@
 """When a run or a task is late: the instants, from facts. Who is told is not decided here.
 
-A deadline in a DAG's document is ``{"reference": R, "interval": seconds, "name": text, "callback": …}`` with R one of
-``"logical_date"``, ``"queued_at"``, ``"run_after"``, ``{"fixed": instant}`` or ``{"average_runtime": {"max_runs": n,
-"min_runs": n}}`` (counted from ``queued_at``; the average of the last ``max_runs`` runs, none when there were fewer
-than ``min_runs``).
+A deadline in a DAG's document is ``{"reference": R, "interval": seconds, "callback": {"path", "kwargs", "sync"},
+"name"}`` with R one of ``{"kind": "dagrun_logical_date"}``, ``{"kind": "dagrun_queued_at"}``, ``{"kind":
+"fixed_datetime", "at": instant}`` or ``{"kind": "average_runtime", "max_runs": n, "min_runs": n}`` (from ``queued_at``
+on, the average of the last ``max_runs`` runs; none when there were fewer than ``min_runs``).
 """
 
 from __future__ import annotations
@@ -29,20 +29,22 @@ def deadline_at(deadline: Mapping[str, Any], run: RunTimes, runtimes: Sequence[f
     ValueError for an unknown reference.
     """
     reference = deadline["reference"]
-    interval = timedelta(seconds=deadline["interval"])
-    start: datetime | None
-    if isinstance(reference, str):
-        if reference not in ("logical_date", "queued_at", "run_after"):
-            raise ValueError(f"Unknown deadline reference {reference!r}: use logical_date, queued_at or run_after.")
-        start = getattr(run, reference)
-    elif "fixed" in reference:
-        start = datetime.fromisoformat(reference["fixed"])
-    elif "average_runtime" in reference:
-        average = _average(reference["average_runtime"], runtimes)
-        start = None if average is None or run.queued_at is None else run.queued_at + timedelta(seconds=average)
-    else:
-        raise ValueError(f"Unknown deadline reference {sorted(reference)}: use fixed or average_runtime.")
-    return None if start is None else start + interval
+    start = _reference_at(reference["kind"], reference, run, runtimes)
+    return None if start is None else start + timedelta(seconds=deadline["interval"])
+
+
+def _reference_at(kind: str, details: Mapping[str, Any], run: RunTimes, runtimes: Sequence[float]) -> datetime | None:
+    if kind == "dagrun_logical_date":
+        return run.logical_date
+    if kind == "dagrun_queued_at":
+        return run.queued_at
+    if kind == "fixed_datetime":
+        return datetime.fromisoformat(details["at"])
+    if kind == "average_runtime":
+        average = _average(details, runtimes)
+        return None if average is None or run.queued_at is None else run.queued_at + timedelta(seconds=average)
+    known = "dagrun_logical_date, dagrun_queued_at, fixed_datetime or average_runtime"
+    raise ValueError(f"Unknown deadline reference {kind!r}: use {known}.")
 
 
 def sla_at(sla: float, run: RunTimes) -> datetime:

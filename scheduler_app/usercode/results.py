@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from scheduler_app.engine.mapping import NO_LENGTH
 from scheduler_app.sdk.exceptions import UnmappableXComTypePushed, XComForMappingNotPushed
 from scheduler_app.sdk.lazy_sequence import LazyXComSequence
 from scheduler_app.sdk.mapping import mapped_over
@@ -21,7 +22,7 @@ def succeed(task: Any, context: Any, value: Any, port: Any) -> dict[str, Any]:
     from scheduler_app.usercode import outcomes
 
     try:
-        length = push_result(task, value, port)
+        length = push_result(task, value, port, context["ti"].map_index)
         outcome = {"op": "outcome", **success_document(task, context, length)}
     except Exception as error:
         return outcomes.of_exception(error, task, context)
@@ -29,20 +30,24 @@ def succeed(task: Any, context: Any, value: Any, port: Any) -> dict[str, Any]:
     return {**outcome, **map_index_of(context)}
 
 
-def push_result(task: Any, value: Any, port: Any) -> int | None:
+def push_result(task: Any, value: Any, port: Any, map_index: int = -1) -> int | None:
     """Pushes the returned value (and each output of a task with several). Gives the length that mapping needs.
+
+    An instance of a mapped task (or of one in a mapped group) is one element of what is mapped over its task, whatever
+    it returns: its length is ``NO_LENGTH``, which says that it pushed something.
 
     Raises XComForMappingNotPushed, UnmappableXComTypePushed, TypeError for outputs that are no dict with text keys,
     wire.EncodeError for values that cannot cross.
     """
     value = own_value(value) if task.do_xcom_push else None
-    feeds = not task.is_mapped and _declared(task) and bool(mapped_over(task))
+    feeds = bool(mapped_over(task))
+    is_element = task.is_mapped or map_index >= 0 or not _declared(task)
     if value is None:
-        if feeds:
+        if feeds and not is_element:
             raise XComForMappingNotPushed()
         return None
-    length = None
-    if feeds:
+    length = NO_LENGTH if feeds else None
+    if feeds and not is_element:
         if isinstance(value, (str, bytes)) or not isinstance(value, (list, tuple, dict, LazyXComSequence)):
             raise UnmappableXComTypePushed(value)
         length = len(value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -12,19 +11,18 @@ from tests.engine.scenario import NOW
 
 HOUR = timedelta(hours=1)
 RUN = RunTimes(run_after=NOW, logical_date=NOW - HOUR, data_interval_end=NOW, queued_at=NOW + HOUR)
-AVERAGE = {"average_runtime": {"max_runs": 3, "min_runs": 2}}
+AVERAGE = {"kind": "average_runtime", "max_runs": 3, "min_runs": 2}
 
 
 @pytest.mark.parametrize(
     ("reference", "start"),
     [
-        ("logical_date", NOW - HOUR),
-        ("run_after", NOW),
-        ("queued_at", NOW + HOUR),
-        ({"fixed": "2024-03-20T00:00:00+00:00"}, NOW + timedelta(days=5)),
+        ({"kind": "dagrun_logical_date"}, NOW - HOUR),
+        ({"kind": "dagrun_queued_at"}, NOW + HOUR),
+        ({"kind": "fixed_datetime", "at": "2024-03-20T00:00:00+00:00"}, NOW + timedelta(days=5)),
     ],
 )
-def test_a_deadline_counts_from_its_reference(reference: Any, start: object) -> None:
+def test_a_deadline_counts_from_its_reference(reference: dict[str, str], start: object) -> None:
     assert deadline_at({"reference": reference, "interval": 0}, RUN) == start
 
 
@@ -35,13 +33,13 @@ def test_an_average_counts_the_latest_runs_and_wants_enough_of_them() -> None:
 
 
 def test_a_run_without_the_reference_has_no_deadline() -> None:
-    assert deadline_at({"reference": "logical_date", "interval": 5}, RunTimes(NOW)) is None
+    assert deadline_at({"reference": {"kind": "dagrun_logical_date"}, "interval": 5}, RunTimes(NOW)) is None
+    assert deadline_at({"reference": AVERAGE, "interval": 5}, RunTimes(NOW), [1.0, 2.0]) is None
 
 
-@pytest.mark.parametrize("reference", ["someday", {"full_moon": 1}])
-def test_an_unknown_reference_is_named(reference: Any) -> None:
-    with pytest.raises(ValueError, match="Unknown deadline reference"):
-        deadline_at({"reference": reference, "interval": 5}, RUN)
+def test_an_unknown_reference_is_named() -> None:
+    with pytest.raises(ValueError, match="Unknown deadline reference 'full_moon': use dagrun_logical_date"):
+        deadline_at({"reference": {"kind": "full_moon"}, "interval": 5}, RUN)
 
 
 def test_slas_and_time_outs() -> None:
