@@ -1,0 +1,227 @@
+"""The triggers of deferred tasks, many in one asyncio loop: a role of ``usercode.main``, one child a bundle version.
+
+The triggerer sends ``start`` and ``cancel``; this side sends ``event`` or ``failed`` once for each trigger, and ``log``
+(docs/borders.md §6). A trigger that blocks the loop holds up the others; that is logged with its name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import gc
+import importlib
+import inspect
+import logging
+import os
+import random
+import signal
+import socket
+import sys
+import threading
+import time
+import traceback
+from typing import Any
+
+from scheduler_app import proc, wire
+from scheduler_app.attempt_log import Masks
+from scheduler_app.sdk.runtime import set_port
+from scheduler_app.usercode import load
+from scheduler_app.usercode.port import WirePort
+from scheduler_app.wire import BlockingChannel, Channel, Json
+
+#: The trigger whose code is running: log lines and requests belong to it.
+_current: contextvars.ContextVar[int | None] = contextvars.ContextVar("trigger", default=None)
+#: A loop that does not come round for so long is blocked by some trigger's own code.
+_BLOCKED_SECONDS = 1.0
+_WATCH_SECONDS = 0.25
+log = logging.getLogger(__name__)
+
+
+def run(message: dict[str, Any], fds: dict[str, int]) -> int:
+    """The role: serve until the triggerer is gone. `fds`: ``wire`` (orders and events) and ``port`` (requests)."""
+    proc.set_name("tasks: triggers")
+    random.seed()
+    gc.enable()
+    control = Channel(socket.socket(fileno=fds["wire"]), message["max_bytes"])
+    masks = Masks()
+    port = TriggerPort(BlockingChannel(socket.socket(fileno=fds["port"]), message["max_bytes"]), masks)
+    set_port(port)
+    asyncio.run(Host(control, masks).serve())
+    return 0
+
+
+class TriggerPort(WirePort):
+    """The port of an attempt, which also says which of the many triggers asks."""
+
+    def request(self, op: str, **arguments: Any) -> Json:
+        return super().request(op, trigger=_current.get(), **arguments)
+
+    def tell(self, op: str, **arguments: Any) -> None:
+        super().tell(op, trigger=_current.get(), **arguments)
+
+
+class Host:
+    """The loop's own side: orders in, results out."""
+
+    def __init__(self, control: Channel, masks: Masks) -> None:
+        self._control, self._masks = control, masks
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._over: asyncio.Event | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = threading.get_ident()
+
+    async def serve(self) -> None:
+        self._loop = loop = asyncio.get_running_loop()
+        self._over = asyncio.Event()
+        loop.add_signal_handler(signal.SIGTERM, self._over.set)
+        loop.add_reader(self._control.fileno(), self._read)
+        root = logging.getLogger()
+        root.handlers[:] = [_Handler(self)]
+        root.setLevel(logging.INFO)
+        watch = asyncio.create_task(self._watch())
+        await self._over.wait()
+        watch.cancel()
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(watch, *self._tasks.values(), return_exceptions=True)
+
+    def send(self, message: Json) -> None:
+        """Send what the socket takes now; the loop sends the rest."""
+        self._control.send(message)
+        if self._control.wants_write:
+            asyncio.get_running_loop().add_writer(self._control.fileno(), self._write)
+        self._check()
+
+    def _write(self) -> None:
+        self._control.flush()
+        if not self._control.wants_write:
+            asyncio.get_running_loop().remove_writer(self._control.fileno())
+        self._check()
+
+    def _read(self) -> None:
+        for message in self._control.receive():
+            if message["op"] == "start":
+                key = message["trigger"]
+                context = contextvars.copy_context()
+                context.run(_current.set, key)
+                self._tasks[key] = asyncio.get_running_loop().create_task(self._run(message), context=context)
+            elif message["op"] == "cancel" and message["trigger"] in self._tasks:
+                self._tasks[message["trigger"]].cancel()
+        self._check()
+
+    def _check(self) -> None:
+        if self._control.closed and self._over is not None:
+            self._over.set()
+
+    async def _run(self, order: dict[str, Any]) -> None:
+        """One trigger, from its class to its event; whatever it raises is its own failure."""
+        key, trigger = order["trigger"], None
+        try:
+            trigger = build(order)
+            payload = await _first_event(trigger)
+            self.send({"op": "event", "trigger": key, "payload": wire.encode(payload, "the event")})
+        except asyncio.CancelledError:
+            log.info("The trigger was cancelled: nobody waits for it any more.")
+        except BaseException as error:
+            self._failed(key, error)
+            if isinstance(error, (SystemExit, KeyboardInterrupt)):
+                log.error("%s in a trigger ends that trigger alone.", type(error).__name__)
+        finally:
+            await self._clean_up(trigger)
+            self._tasks.pop(key, None)
+
+    def _failed(self, key: int, error: BaseException) -> None:
+        lines = traceback.format_exception(error)
+        log.error("The trigger failed: %s", "".join(lines).rstrip())
+        self.send(
+            {
+                "op": "failed",
+                "trigger": key,
+                "error": {
+                    "type": type(error).__qualname__,
+                    "message": self._masks.clean(str(error)),
+                    "traceback": [self._masks.clean(line) for line in lines],
+                },
+            }
+        )
+
+    async def _clean_up(self, trigger: Any) -> None:
+        cleanup = getattr(trigger, "cleanup", None)
+        if cleanup is None:
+            return
+        try:
+            result = cleanup()
+            if inspect.isawaitable(result):
+                await result
+        except Exception:
+            log.exception("The trigger's cleanup() failed.")
+
+    async def _watch(self) -> None:
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(_WATCH_SECONDS)
+            late = time.monotonic() - before - _WATCH_SECONDS
+            if late > _BLOCKED_SECONDS:
+                running = ", ".join(str(key) for key in sorted(self._tasks)[:10])
+                sys.stderr.write(
+                    f"Triggers were blocked for {late:.1f} s: one of {running} calls something that waits. "
+                    "Use an async client in its run().\n"
+                )
+
+    def log(self, level: str, logger: str, event: str) -> None:
+        """One line for the try that waits; any thread may log."""
+        key = _current.get()
+        if key is None or self._control.closed or self._loop is None:
+            return
+        line = {"op": "log", "trigger": key, "level": level, "logger": logger, "event": self._masks.clean(event)}
+        if threading.get_ident() == self._thread:
+            self.send(line)
+        else:
+            self._loop.call_soon_threadsafe(self.send, line)
+
+
+class _Handler(logging.Handler):
+    """What triggers log goes to the log of the try that waits for them."""
+
+    def __init__(self, host: Host) -> None:
+        super().__init__()
+        self._host = host
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            text = self.format(record)
+        except Exception:
+            self.handleError(record)
+            return
+        self._host.log(record.levelname.lower(), record.name, text)
+
+
+def build(order: dict[str, Any]) -> Any:
+    """The trigger of a ``start`` order: its class is imported from where its DAG file lies.
+
+    Raises ImportError naming the class, and whatever the class raises.
+    """
+    file, folder = order["file"], order["folder"]
+    for entry in (os.path.dirname(file), folder, os.path.join(os.path.dirname(folder), "plugins")):
+        if entry and entry not in sys.path and os.path.isdir(entry):
+            sys.path.append(entry)
+    module, _, name = order["classpath"].rpartition(".")
+    if module == load.module_name(file) and module not in sys.modules:
+        load.import_file(file, folder)
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ImportError(
+            f"The trigger {order['classpath']} cannot be imported: {error}. Keep trigger classes in a module of the "
+            "DAG folder or in an installed package, and let serialize() name it."
+        ) from error
+    trigger = found(**wire.decode(order["kwargs"], classes=wire.import_class))
+    trigger.trigger_id = order["trigger"]
+    return trigger
+
+
+async def _first_event(trigger: Any) -> Any:
+    """The payload of the first event; a trigger that ends without one is an error."""
+    async for event in trigger.run():
+        return getattr(event, "payload", event)
+    raise RuntimeError(f"{type(trigger).__name__}.run() ended without an event: the task would wait for ever.")

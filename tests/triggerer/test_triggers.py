@@ -1,0 +1,233 @@
+"""Triggers in real children: what their tasks get, and what happens when one of them misbehaves."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scheduler_app import attempt_log, wire
+from scheduler_app.conf import Conf
+from scheduler_app.engine.dag import Dag, Task
+from scheduler_app.models import DagRun, Job, TaskInstance, Trigger, Variable, db, transitions
+from scheduler_app.secrets import encrypt
+from scheduler_app.triggerer import rows
+from scheduler_app.triggerer.process import Triggerer
+from tests.rows import T0, default_pool, store, trigger
+
+pytestmark = [pytest.mark.django_db, pytest.mark.processes]
+
+MODULE = """
+import asyncio
+import logging
+import os
+
+
+class Event:
+    def __init__(self, payload):
+        self.payload = payload
+
+
+class Fires:
+    def __init__(self, payload=None, after=0.0):
+        self.payload, self.after = payload, after
+
+    async def run(self):
+        logging.getLogger("mine").warning("about to fire")
+        await asyncio.sleep(self.after)
+        yield Event(self.payload)
+
+
+class Waits:
+    async def run(self):
+        self.mark("started ")
+        await asyncio.sleep(3600)
+        yield Event(None)
+
+    async def cleanup(self):
+        self.mark("cleaned")
+
+    def mark(self, text):
+        with open(os.environ["TRIGGER_MARK"], "a") as file:
+            file.write(text)
+
+
+class Breaks:
+    async def run(self):
+        raise RuntimeError("out of order")
+        yield
+
+
+class SaysNothing:
+    async def run(self):
+        return
+        yield
+
+
+class Dies:
+    async def run(self):
+        os._exit(3)
+        yield
+
+
+class ReadsVariable:
+    def __init__(self, key):
+        self.key = key
+
+    async def run(self):
+        from airflow.sdk import Variable
+
+        yield Event(Variable.get(self.key))
+"""
+
+
+class World:
+    """A DAG folder with trigger classes, a triggerer, and task instances that wait."""
+
+    def __init__(self, folder: Path) -> None:
+        (folder / "things.py").write_text(MODULE)
+        self.mark = folder / "mark"
+        self.conf = Conf(log_folder=folder / "logs")
+        default_pool()
+        dag = Dag(dag_id="waits", tasks=tuple(Task(task_id=f"t{n}") for n in range(4)))
+        self.dag = store(dag, fileloc=str(folder / "waits.py"), relative_fileloc="waits.py")
+        self.run: DagRun = trigger(self.dag)[0]
+        self.job = Job.objects.create(job_type="TriggererJob", start_date=T0, latest_heartbeat=T0)
+        self.triggerer = Triggerer(
+            self.conf, {**os.environ, "TRIGGER_MARK": str(self.mark)}, self.job.pk, time.monotonic
+        )
+
+    def defer(self, number: int, name: str, **kwargs: Any) -> TaskInstance:
+        """Task ``t<number>`` waits for a trigger of that class, to go on in ``done(event, seen)``."""
+        row = Trigger.objects.create(
+            classpath=name if "." in name else f"things.{name}",
+            kwargs=wire.encode(kwargs),
+            dag_id="waits",
+            created_date=T0,
+        )
+        ti = TaskInstance.objects.get(dag_run=self.run, task_id=f"t{number}")
+        for verb in ("schedule", "queue", "start"):
+            assert transitions.tasks(verb, [ti.pk], T0) == [ti.pk]
+        transitions.tasks(
+            "defer",
+            [ti.pk],
+            T0,
+            trigger_id=row.pk,
+            trigger_timeout=T0 + timedelta(hours=1),
+            next_method="done",
+            next_kwargs=transitions_json({"seen": 1}),
+        )
+        ti.refresh_from_db()
+        return ti
+
+    def until(self, condition: Any, seconds: float = 20.0) -> None:
+        """Step the triggerer until it is so."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, "the triggerer did not get there"
+            self.triggerer.step(0.05, db.clock)
+
+    def log_of(self, ti: TaskInstance) -> list[str]:
+        file = attempt_log.path(self.conf.log_folder, "waits", self.run.run_id, ti.task_id, -1, ti.try_number)
+        return [line["event"] for line in attempt_log.read(file)[0]]
+
+
+def transitions_json(value: Any) -> Any:
+    from psycopg2.extras import Json
+
+    return Json(value)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path)
+    yield made
+    made.triggerer.close()
+
+
+def moved(*tis: TaskInstance) -> bool:
+    for ti in tis:
+        ti.refresh_from_db()
+    return all(ti.state != "deferred" for ti in tis)
+
+
+def test_an_event_lets_its_task_go_on_and_the_trigger_is_gone(world: World):
+    ti = world.defer(0, "Fires", payload={"at": T0})
+    world.until(lambda: moved(ti))
+    assert (ti.state, ti.next_method, ti.trigger_id, ti.trigger_timeout) == ("scheduled", "done", None, None)
+    assert ti.next_kwargs == {"seen": 1, "event": {"at": {"__type": "datetime", "__value": T0.isoformat()}}}
+    assert Trigger.objects.count() == 0
+    assert world.log_of(ti) == ["about to fire", "The trigger fired; the task goes on."]
+
+
+def test_a_broken_trigger_fails_its_own_task_and_no_other(world: World):
+    broken, silent, gone, fine = (
+        world.defer(0, "Breaks"),
+        world.defer(1, "SaysNothing"),
+        world.defer(2, "nowhere.Missing"),
+        world.defer(3, "Fires", payload=1),
+    )
+    everyone = (broken, silent, gone, fine)
+    world.until(lambda: moved(*everyone))
+    assert [ti.state for ti in everyone] == ["scheduled"] * 4
+    assert [ti.next_method for ti in everyone] == ["__fail__", "__fail__", "__fail__", "done"]
+    assert {ti.next_kwargs["error"] for ti in everyone[:3]} == {"Trigger failure"}
+    assert broken.next_kwargs["traceback"][-1] == "RuntimeError: out of order\n"
+    assert "ended without an event" in silent.next_kwargs["traceback"][-1]
+    assert "The trigger nowhere.Missing cannot be imported" in gone.next_kwargs["traceback"][-1]
+
+
+def test_an_event_after_the_task_went_on_by_itself_changes_nothing(world: World):
+    ti = world.defer(0, "Waits")
+    world.until(lambda: world.triggerer.held == {ti.trigger_id})
+    result = rows.Result(ti.trigger_id, payload="too late")
+    assert transitions.tasks("skip", [ti.pk], T0) == [ti.pk]
+    assert rows.resume([result], T0) == []
+    ti.refresh_from_db()
+    assert (ti.state, ti.next_kwargs) == ("skipped", None)
+
+
+def test_a_trigger_that_nobody_waits_for_is_cancelled_and_cleaned_up(world: World):
+    ti = world.defer(0, "Waits")
+    world.until(lambda: world.mark.exists())
+    assert transitions.tasks("mark_success", [ti.pk], T0) == [ti.pk]
+    world.triggerer._next_renewal = 0.0
+    world.until(lambda: world.mark.read_text() == "started cleaned")
+    assert world.triggerer.held == set()
+    assert Trigger.objects.count() == 0
+
+
+def test_a_trigger_that_kills_its_process_fails_and_its_neighbours_go_on(world: World):
+    killer = world.defer(0, "Dies")
+    fine = [world.defer(number, "Fires", payload=number, after=0.5) for number in (1, 2, 3)]
+    world.until(lambda: moved(killer, *fine))
+    assert killer.next_method == "__fail__"
+    assert killer.next_kwargs["traceback"] == [
+        "ProcessLost: It ended its process 2 times, last because its process exited with code 3."
+    ]
+    assert [(ti.next_method, ti.next_kwargs["event"]) for ti in fine] == [("done", 1), ("done", 2), ("done", 3)]
+
+
+def test_a_trigger_may_read_a_variable(world: World, settings: Any):
+    settings.SCHEDULER = {**settings.SCHEDULER, "fernet_keys": ("z" * 43 + "=",)}
+    Variable.objects.create(key="city", value_encrypted=encrypt("Bonn"))
+    ti = world.defer(0, "ReadsVariable", key="city")
+    world.until(lambda: moved(ti))
+    assert ti.next_kwargs == {"seen": 1, "event": "Bonn"}
+
+
+def test_a_second_triggerer_takes_over_only_what_the_first_no_longer_holds(world: World):
+    ti = world.defer(0, "Waits")
+    now = T0
+    assert [waiting.trigger_id for waiting in rows.claim(world.job.pk, now, 30, 10)] == [ti.trigger_id]
+    other = Job.objects.create(job_type="TriggererJob", start_date=T0, latest_heartbeat=T0)
+    assert rows.claim(other.pk, now + timedelta(seconds=29), 30, 10) == []
+    assert rows.renew(world.job.pk, [ti.trigger_id], now + timedelta(seconds=29), 30) == {ti.trigger_id}
+    assert rows.claim(other.pk, now + timedelta(seconds=58), 30, 10) == []
+    assert len(rows.claim(other.pk, now + timedelta(seconds=59), 30, 10)) == 1
+    assert rows.renew(world.job.pk, [ti.trigger_id], now + timedelta(seconds=60), 30) == set()
