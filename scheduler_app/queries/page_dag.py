@@ -10,7 +10,9 @@ from typing import Any
 
 from django.db.models import Count
 
-from scheduler_app.models import BundleVersion, DagModel, DagVersion, DagWarning, ParseError, SourceBlob, TaskInstance
+from scheduler_app import timetables
+from scheduler_app.engine import run_plans
+from scheduler_app.models import BundleVersion, DagModel, DagVersion, DagWarning, ParseError, SourceBlob, TaskInstance, schedules
 
 from .page_dags import Bar, latest_bars
 
@@ -61,6 +63,16 @@ def overview(dag: DagModel, now: datetime) -> Overview:
         warnings=list(DagWarning.objects.filter(dag=dag).order_by("id").values_list("warning_type", "message")),
         tags=list(dag.tags.order_by("name").values_list("name", flat=True)),
     )
+
+
+def coming(dag: DagModel, now: datetime, count: int = 5) -> list[datetime]:
+    """When the next runs of its schedule are due, by the function that makes them. No query."""
+    try:
+        timetable = timetables.from_doc(dag.timetable or {"kind": "null"})
+        plans = run_plans.preview(timetable, schedules.schedule_facts(dag, now), count)
+    except ValueError:  # a timetable that only the child of its file can answer for
+        plans = []
+    return [plan.run_after for plan in plans]
 
 
 def import_error(dag: DagModel) -> ParseError | None:

@@ -289,7 +289,7 @@ def svg_rect(box: Box, radius: int, css: str) -> SafeString:
 def svg_edge(box: Box) -> SafeString:
     """The coloured edge that carries a node's state."""
     return format_html(
-        '<path class="edge" d="M{x} {y}h5v{h}h-5q-5 0-5-5v-{i}q0-5 5-5z"/>',
+        '<path class="edge" d="M{x} {y}v{h}q-5 0-5-5v-{i}q0-5 5-5z"/>',
         x=f"{box.x + 5:.1f}", y=f"{box.y:.1f}", h=f"{box.height:.1f}", i=f"{box.height - 10:.1f}",
     )  # fmt: skip
 

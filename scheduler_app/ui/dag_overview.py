@@ -30,6 +30,7 @@ def show(ask: Ask, dag_id: str) -> HttpResponse:
             "held": run.is_held(dag, ask),
             "overview": found,
             "spec": from_doc(document) if document else None,
+            "coming": page_dag.coming(dag, ask.now),
             "tail": _tail(ask, dag, found.last_failure),
         },
     )

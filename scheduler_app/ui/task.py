@@ -12,9 +12,10 @@ from scheduler_app import access
 from scheduler_app.engine import states
 from scheduler_app.models import TaskInstance
 from scheduler_app.models.graphs import graph_of
-from scheduler_app.queries import page_log, page_task
+from scheduler_app.queries import page_log, page_task, page_why
 
 from . import log, run
+from .jobs import lease
 from .page import Ask, page
 
 TABS = ("log", "xcom", "rendered", "details")
@@ -57,6 +58,7 @@ def show(ask: Ask, dag_id: str, run_id: str, task_id: str, map_index: int | None
         "try": chosen,
         "siblings": page_task.mapped_indexes(instance) if instance.map_index >= 0 else [],
         "neighbours": _neighbours(instance),
+        "why": page_why.why_task(instance, ask.now, lease()),
     }
     if context["tab"] == "log":
         context |= log_context(ask, instance, chosen)

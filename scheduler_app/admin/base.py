@@ -1,0 +1,92 @@
+"""What every admin page of ours shares: lists that stay fast on a million rows, the link to the dashboard, our colours,
+and the refusals of actions as messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from scheduler_app import access
+from scheduler_app.access import Actor
+from scheduler_app.actions.errors import ActionError
+from scheduler_app.models import db
+from scheduler_app.templatetags.scheduler_ui import state_label
+
+
+class SchedulerAdmin(admin.ModelAdmin):
+    """Nobody counts the whole table, foreign keys are plain ids, and a list is at most a hundred rows."""
+
+    show_full_result_count = False
+    list_per_page = 50
+    list_max_show_all = 100
+    change_form_template = "scheduler/admin/change_form.html"
+
+    class Media:
+        css = {"all": ["scheduler/admin.css"]}
+
+    def dashboard_url(self, row: Any) -> str | None:
+        """The page of the dashboard that shows this row; None when there is none."""
+        return None
+
+    def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        row = kwargs.get("obj")
+        context["dashboard_url"] = self.dashboard_url(row) if row is not None else None
+        return super().render_change_form(request, context, *args, **kwargs)
+
+
+class Derived(SchedulerAdmin):
+    """Rows that our processes write: people read them, and change them by actions alone."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+
+def acting(request: HttpRequest) -> tuple[Actor, datetime]:
+    """Who asks, and when: the admin is a process's edge too."""
+    return access.of_user(request.user), db.clock()
+
+
+def for_each(request: HttpRequest, rows: QuerySet[Any], act: Callable[[Any, Actor, datetime], object]) -> None:
+    """Runs an action on each chosen row; what is refused is said by name, the rest is done."""
+    actor, now = acting(request)
+    done = 0
+    for row in rows:
+        try:
+            act(row, actor, now)
+            done += 1
+        except ActionError as error:
+            messages.error(request, f"{row}: {error}")
+    if done:
+        text = ngettext("%(n)s row was changed.", "%(n)s rows were changed.", done) % {"n": done}
+        messages.success(request, text)
+
+
+@admin.display(description=gettext_lazy("state"), ordering="state")
+def state_mark(row: Any) -> SafeString:
+    """A state as the dashboard draws it."""
+    return format_html('<span class="st s-{}">{}</span>', row.state or "none", state_label(row.state))
+
+
+@admin.display(description=gettext_lazy("held"), boolean=True)
+def is_held(row: Any) -> bool:
+    return row.held_at is not None
+
+
+def asked_in_admin() -> str:
+    """The reason that the audit shows for an admin action, which asks for none."""
+    return _("from the admin")
