@@ -7,9 +7,10 @@ by DAG version. Ids are task ids; tuples are in definition order of the DAG file
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from scheduler_app.engine.dag import Dag, Group, Task
+from scheduler_app.engine.mapping import literal_length, map_sources
 
 #: Priorities are stored in a 32-bit column; Airflow clamps to the same bounds.
 WEIGHT_MAX = 2**31 - 1
@@ -53,6 +54,8 @@ class Graph:
         self.map_groups = self._map_groups()
         #: tasks that have one instance for each element: mapped themselves, or in a mapped group
         self.mapped_tasks = frozenset(self.map_groups) | {task.task_id for task in dag.tasks if task.mapped is not None}
+        #: mapped tasks whose length the file itself says: they are expanded whatever their rule says
+        self.literal_lengths = self._literal_lengths()
         self.needs = self._needs()
         self.followers = _reversed(self.needs)
         # once more, along all that a look reads: the sources of a mapping come first even where no edge says so
@@ -112,6 +115,17 @@ class Graph:
                 chains[task_id] = tuple(chain)
         return chains
 
+    def _literal_lengths(self) -> dict[str, int]:
+        found = {}
+        for task_id in self.mapped_tasks:
+            documents = [self.groups[group_id].mapped for group_id in self.map_groups.get(task_id, ())]
+            if self.tasks[task_id].mapped is not None:
+                documents.append(self.tasks[task_id].mapped)
+            length = literal_length(documents)
+            if length is not None:
+                found[task_id] = length
+        return found
+
     def _needs(self) -> dict[str, tuple[str, ...]]:
         """Task id → every task whose instances its readiness is read from."""
         needs = {}
@@ -144,21 +158,6 @@ class Graph:
                 total += sum(weight * (mask & relatives).bit_count() for weight, mask in by_weight.items())
             weights[task_id] = max(WEIGHT_MIN, min(WEIGHT_MAX, total))
         return weights
-
-
-def map_sources(mapped: Any) -> list[str]:
-    """Ids of the tasks whose pushed values decide the length of a MapInput document (None: no tasks)."""
-    found: list[str] = []
-    queue = list(mapped["inputs"].values()) if mapped else []
-    while queue:
-        ref = queue.pop()
-        if "xcom" in ref:
-            found.append(ref["xcom"])
-        queue.extend(ref.get("zip", ()))
-        queue.extend(ref.get("concat", ()))
-        if "map" in ref:
-            queue.append(ref["map"])
-    return found
 
 
 def _known(task: Task, tasks: Mapping[str, Task]) -> tuple[str, ...]:

@@ -32,10 +32,24 @@ class Source(NamedTuple):
 Sources = Callable[[str], Sequence[Source]]
 
 
-def literal_length(mapped: Any) -> int | None:
-    """The length of a MapInput document that needs no value of another task, else None."""
-    length = map_length(mapped, lambda task_id: ())
-    return length.value
+def literal_length(documents: Sequence[Any]) -> int | None:
+    """The product of MapInput documents whose lengths need no value of another task, else None."""
+    return product([map_length(mapped, lambda task_id: ()) for mapped in documents]).value
+
+
+def map_sources(mapped: Any) -> list[str]:
+    """Ids of the tasks whose pushed values decide the length of a MapInput document (None: no tasks)."""
+    found: list[str] = []
+    queue = list(mapped["inputs"].values()) if mapped else []
+    while queue:
+        ref = queue.pop()
+        if "xcom" in ref:
+            found.append(ref["xcom"])
+        queue.extend(ref.get("zip", ()))
+        queue.extend(ref.get("concat", ()))
+        if "map" in ref:
+            queue.append(ref["map"])
+    return found
 
 
 def map_length(mapped: Any, sources: Sources) -> Length:

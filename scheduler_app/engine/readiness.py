@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from scheduler_app.engine.board import Answer, Board, RunFact, Ti
+from scheduler_app.engine.board import Board, RunFact, Ti
 from scheduler_app.engine.dag import Task
 from scheduler_app.engine.explain import Verdict, because, explain
 from scheduler_app.engine.graph import Graph
@@ -173,8 +173,8 @@ def _end(board: Board, task_id: str, place: int, decision: str, reason: str, fou
 def _expand(board: Board, task_id: str, found: Look, past: str | None) -> bool:
     """Give a mapped task the instances of its length. True: nothing more to decide for it in this look.
 
-    A task in a mapped group gets them as soon as the length is known; one that is mapped itself when its rule lets
-    it run, so that a skip or failure before it leaves one instance, not n.
+    A task in a mapped group gets them as soon as the length is known, one whose length the file says at once. Any
+    other gets them when its rule lets it run, so that a skip or failure before it leaves one instance, not n.
     """
     rows = board.rows[task_id]
     states = board.states[task_id]
@@ -182,16 +182,15 @@ def _expand(board: Board, task_id: str, found: Look, past: str | None) -> bool:
     if unexpanded and states[0] is not NONE:
         return False
     in_group = task_id in board.graph.map_groups
-    answer = board.answer(task_id, -1) if unexpanded or not in_group else None
     length = board.length(task_id)
     if length.value is None:
-        assert not unexpanded or answer is not None
-        return unexpanded and answer is not None and _without_length(board, task_id, length, answer, found)
-    if answer is not None and answer.decision != RUN and not (in_group and unexpanded):
-        return False
-    if unexpanded and not in_group and past is not None:
-        found.wait("past")
-        return True
+        return unexpanded and _without_length(board, task_id, length, found)
+    if not (in_group or task_id in board.graph.literal_lengths) or (unexpanded and not length.value):
+        if board.answer(task_id, -1).decision != RUN:
+            return False
+        if unexpanded and past is not None:
+            found.wait("past")
+            return True
     if unexpanded and length.value == 0:
         _end(board, task_id, 0, SKIP, "It is mapped over nothing: what it is mapped over has no elements.", found)
         return True
@@ -219,13 +218,13 @@ def _fit(board: Board, task_id: str, wanted: int, unexpanded: bool, found: Look)
     return unexpanded
 
 
-def _without_length(board: Board, task_id: str, length: Length, answer: Answer, found: Look) -> bool:
+def _without_length(board: Board, task_id: str, length: Length, found: Look) -> bool:
     """An unexpanded instance without a known length: its rule may end it, or the tasks that it is mapped over."""
     tasks = ", ".join(length.tasks)
     if length.why == "failed":
         reason = f"It is mapped over {tasks}, which did not push a list or dict."
         _end(board, task_id, 0, UPSTREAM_FAIL, reason, found)
-    elif answer.decision in _GOALS:
+    elif board.answer(task_id, -1).decision in _GOALS:
         return False
     elif length.why == "skipped":
         _end(board, task_id, 0, SKIP, f"It is mapped over {tasks}, which was skipped.", found)

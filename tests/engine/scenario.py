@@ -13,12 +13,12 @@ from typing import Any
 
 from scheduler_app.engine.dag import Dag, Group
 from scheduler_app.engine.graph import Graph
-from scheduler_app.engine.instances import instances
 from scheduler_app.engine.outcome import Outcome, deadlock, outcome
 from scheduler_app.engine.readiness import Look, Previous, RunFact, Ti, look
 from scheduler_app.engine.retries import Retry, after_failure
 from scheduler_app.engine.skips import skips_after
 from scheduler_app.engine.states import FINISHED, SCHEDULED, TASK_VERBS
+from scheduler_app.engine.task_dates import task_ids_at
 from tests.shapes import shape
 
 NOW = datetime(2024, 3, 15, tzinfo=UTC)
@@ -79,8 +79,8 @@ class World:
         self.run = RunFact(logical_date=NOW)
         self.now = NOW
         self.tis: list[Ti] = [
-            Ti(number, task_id, index, max_tries=self.graph.tasks[task_id].retries)
-            for number, (task_id, index) in enumerate(instances(self.graph, NOW))
+            Ti(number, task_id, max_tries=self.graph.tasks[task_id].retries)
+            for number, task_id in enumerate(task_ids_at(self.graph, NOW))
         ]
         self.order: list[str] = []
 

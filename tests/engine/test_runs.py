@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from scheduler_app.engine.outcome import deadlock, fail_fast_moves, outcome
 from scheduler_app.engine.readiness import Move, RunFact, Ti, look
+from scheduler_app.engine.task_dates import task_ids_at
 from tests.engine.scenario import NOW, World, dag, scenario
 
 EMPTY = {"is_empty": True}
@@ -227,3 +228,8 @@ def test_tasks_outside_their_dates_have_no_instance() -> None:
         "last": {"end_date": NOW.isoformat()},
     }
     assert scenario("a; late; over; last", tasks=fields).states == {"a": "success", "last": "success"}
+
+
+def test_a_run_without_a_logical_date_has_every_task() -> None:
+    graph = World(dag("a", {"a": {"start_date": (NOW + timedelta(days=1)).isoformat()}}), {}).graph
+    assert (task_ids_at(graph, NOW), task_ids_at(graph, None)) == ((), ("a",))
