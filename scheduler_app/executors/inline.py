@@ -53,9 +53,6 @@ class InlineExecutor(Executor):
                 raise TimeoutError(f"{len(self._open)} hand-outs are not done after {longest_seconds:g} s")
             self.step()
 
-    def freed(self, keys: Sequence[tuple[int, int]]) -> None:
-        self._open.difference_update(keys)
-
     def done(self, keys: Sequence[tuple[int, int]]) -> None:
         self._open.difference_update(keys)
 

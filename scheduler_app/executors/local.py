@@ -36,9 +36,8 @@ class LocalExecutor(Executor):
         self._slots = values.parallelism
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
-        #: handed out and not done; of these, `_occupied` still hold a slot
-        self._open: dict[tuple[int, int], HandOut] = {}
-        self._occupied: set[tuple[int, int]] = set()
+        #: handed out and not done
+        self._open: set[tuple[int, int]] = set()
         self._lost: list[Lost] = []
         self._runner_job_id: int | None = None
         self._failures = 0
@@ -51,7 +50,7 @@ class LocalExecutor(Executor):
 
     def slots_available(self) -> int:
         self._listen()
-        return 0 if self._channel is None else max(0, self._slots - len(self._occupied))
+        return 0 if self._channel is None else max(0, self._slots - len(self._open))
 
     def accept(self, batch: Sequence[HandOut]) -> list[HandOut]:
         self._listen()
@@ -59,11 +58,10 @@ class LocalExecutor(Executor):
             return list(batch)
         known = [hand_out for hand_out in batch if _key(hand_out) in self._open]
         fresh = [hand_out for hand_out in batch if _key(hand_out) not in self._open]
-        taken = fresh[: max(0, self._slots - len(self._occupied))]
+        taken = fresh[: max(0, self._slots - len(self._open))]
         if taken:
             self._send({"op": "accept", "hand_outs": [list(_key(hand_out)) for hand_out in taken]})
-        self._open.update((_key(hand_out), hand_out) for hand_out in taken)
-        self._occupied.update(map(_key, taken))
+        self._open.update(map(_key, taken))
         accepted = {*known, *taken}
         return [hand_out for hand_out in batch if hand_out not in accepted]
 
@@ -83,7 +81,7 @@ class LocalExecutor(Executor):
         return {
             "name": self.name,
             "slots": self._slots,
-            "occupied": len(self._occupied),
+            "occupied": len(self._open),
             "runner_pid": self._process.pid if self._process else None,
             "runner_job_id": self._runner_job_id,
         }
@@ -133,11 +131,7 @@ class LocalExecutor(Executor):
         if message["op"] == "ready":
             self._runner_job_id, self._failures = message["job_id"], 0
             return
-        keys = [(ti_id, fence) for ti_id, fence in message["hand_outs"]]
-        self._occupied.difference_update(keys)
-        if message["op"] == "done":
-            for key in keys:
-                self._open.pop(key, None)
+        self._open.difference_update((ti_id, fence) for ti_id, fence in message["hand_outs"])
 
     def _bury(self, why: str) -> None:
         if self._channel is not None:
@@ -151,9 +145,8 @@ class LocalExecutor(Executor):
                 self._process.wait()
             why = f"{why} (pid {self._process.pid}, exit code {self._process.returncode})"
             self._process = None
-        self._lost += [Lost(ti_id, fence, why[:1].upper() + why[1:] + ".") for ti_id, fence in self._open]
+        self._lost += [Lost(ti_id, fence, why[:1].upper() + why[1:] + ".") for ti_id, fence in sorted(self._open)]
         self._open.clear()
-        self._occupied.clear()
         self._runner_job_id = None
         pause = min(_LONGEST_BACKOFF_SECONDS, _FIRST_BACKOFF_SECONDS * 2.0**self._failures)
         self._failures += 1

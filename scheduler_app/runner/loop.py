@@ -52,9 +52,10 @@ class Options:
 
 
 class Listener(Protocol):
-    """Who handed out. ``freed``: the slot is free; ``done``: nothing more will be written for it."""
+    """Who handed out. ``done``: the slot is free, and nothing more will be written for it.
 
-    def freed(self, keys: Sequence[Key]) -> None: ...
+    It is told after the commit: a scheduler that wakes up for a free slot must find the end that freed it.
+    """
 
     def done(self, keys: Sequence[Key]) -> None: ...
 
@@ -104,7 +105,7 @@ class Runner:
         for key in keys:
             if key in self._waiting:
                 self._waiting.remove(key)
-                self._tell([key])
+                self._listener.done([key])
             elif key in self._running:
                 self._stop(self._running[key], "the executor was told to cancel it.")
 
@@ -169,19 +170,22 @@ class Runner:
 
     def _write(self) -> None:
         """Outcomes of all attempts that have ended, up to BATCH rows a transaction."""
-        for attempt, _ in [pair for pair in self._ended if pair[0].foreign]:
-            self._close(attempt, None)
-        self._ended = [pair for pair in self._ended if not pair[0].foreign]
+        foreign = [attempt for attempt, _ in self._ended if attempt.foreign]
+        if foreign:
+            self._ended = [pair for pair in self._ended if not pair[0].foreign]
+            self._listener.done([attempt.key for attempt in foreign])
+            for attempt in foreign:
+                _close(attempt, None)
         while self._ended and not self._database.away:
             batch = self._ended[:BATCH]
-            self._listener.freed([attempt.key for attempt, _ in batch])
             try:
                 decided = self._write_batch([report for _, report in batch])
             except DatabaseAway:
                 return
             del self._ended[: len(batch)]
+            self._listener.done([attempt.key for attempt, _ in batch])
             for attempt, _ in batch:
-                self._close(attempt, decided.get(attempt.claim.ti_id))
+                _close(attempt, decided.get(attempt.claim.ti_id))
 
     def _write_batch(self, reports: list[Report]) -> dict[int, Decision]:
         """One transaction; when a row makes it fail, halves until that row stands alone."""
@@ -204,17 +208,6 @@ class Runner:
             log.exception("The end of %s cannot be written; it will count as lost", report.claim.retry_key)
             return {}
 
-    def _close(self, attempt: Attempt, decision: Decision | None) -> None:
-        child = attempt.child
-        if child is not None:
-            child.log.write(*_last_words(decision, attempt.stopped_for))
-            child.close_log()
-        self._tell([attempt.key])
-
-    def _tell(self, keys: Sequence[Key]) -> None:
-        self._listener.freed(keys)
-        self._listener.done(keys)
-
     def _start(self) -> None:
         """Claim as many of the waiting as there are slots, and start them."""
         free = self._options.slots - len(self._running)
@@ -229,7 +222,9 @@ class Runner:
         for item in claims:
             self._launch(item)
         ours = {(item.ti_id, item.fence) for item in claims}
-        self._tell([key for key in keys if key not in ours])
+        refused = [key for key in keys if key not in ours]
+        if refused:
+            self._listener.done(refused)
 
     def _claim(self, keys: list[Key]) -> list[Claim]:
         ids, fences = [key[0] for key in keys], [key[1] for key in keys]
@@ -316,6 +311,12 @@ class Runner:
             times.append(self._database.retry_at)
         due = self._children.due_seconds()
         return max(0.0, min(longest, min(times) - now, longest if due is None else due))
+
+
+def _close(attempt: Attempt, decision: Decision | None) -> None:
+    if attempt.child is not None:
+        attempt.child.log.write(*_last_words(decision, attempt.stopped_for))
+        attempt.child.close_log()
 
 
 def _put_back(attempts: Sequence[Attempt], taken: Sequence[Buffer]) -> None:

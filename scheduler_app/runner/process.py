@@ -1,7 +1,7 @@
 """The runner's process: ``python -m scheduler_app.runner.process --control FD --slots N``, started by an executor.
 
 It talks to the executor over a socket (``scheduler_app.wire`` frames). It gets ``accept`` and ``cancel`` (hand_outs:
-pairs of id and fence) and ``stop`` (drain_seconds); it sends ``ready`` (job_id), ``freed`` and ``done`` (hand_outs).
+pairs of id and fence) and ``stop`` (drain_seconds); it sends ``ready`` (job_id) and ``done`` (hand_outs).
 When the executor is gone it kills every attempt at once, says in their rows what happened if the database lets it, and
 ends.
 """
@@ -81,15 +81,9 @@ class RunnerProcess:
         else:
             self._end()
 
-    def freed(self, keys: Sequence[tuple[int, int]]) -> None:
-        self._send("freed", keys)
-
     def done(self, keys: Sequence[tuple[int, int]]) -> None:
-        self._send("done", keys)
-
-    def _send(self, op: str, keys: Sequence[tuple[int, int]]) -> None:
         if keys and not self._control.closed:
-            self._events.send(self._control, {"op": op, "hand_outs": [list(key) for key in keys]})
+            self._events.send(self._control, {"op": "done", "hand_outs": [list(key) for key in keys]})
 
     def _begin(self) -> None:
         """The Job row; the database may still be starting."""
@@ -123,7 +117,6 @@ class RunnerProcess:
             self._runner.give_back(keys)
         except DatabaseAway:
             log.warning("%d hand-outs could not be given back; the next scheduler finds them", len(keys))
-        self.freed(keys)
         self.done(keys)
 
     def _executor_gone(self, why: str) -> None:
