@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from rest_framework import serializers
+from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 
 from . import errors, params
@@ -19,12 +19,14 @@ NOTE = 1000
 class Text(serializers.CharField):
     """A text, as it is: no number becomes one, nothing is trimmed."""
 
+    default_error_messages = {"string_type": "Input should be a valid string"}
+
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**{"allow_blank": True, "trim_whitespace": False, **kwargs})
 
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, str):
-            self.fail("invalid")
+            self.fail("string_type")
         return str(super().to_internal_value(data))
 
 
@@ -62,17 +64,28 @@ class Conf(serializers.Field[Any, Any, Any, Any]):
 
 
 class Body(serializers.Serializer[Any]):
-    """The base of bodies. ``require_one`` names keys of which at least one must be there."""
+    """The base of bodies."""
 
     def to_internal_value(self, data: Any) -> Any:
         if not isinstance(data, Mapping):
-            raise serializers.ValidationError("Input should be a valid dictionary or object", code="model_type")
-        extra = [key for key in data if key not in self.fields]
+            raise exceptions.ValidationError("Input should be a valid dictionary or object", code="model_type")
+        extra = {
+            str(key): [exceptions.ErrorDetail("Extra inputs are not permitted", "extra")]
+            for key in data
+            if key not in self.fields
+        }
+        try:
+            found = super().to_internal_value(data)
+        except exceptions.ValidationError as error:
+            # every mistake is named at once
+            raise exceptions.ValidationError({**extra, **_details(error)}) from error
         if extra:
-            raise serializers.ValidationError(
-                {key: [serializers.ErrorDetail("Extra inputs are not permitted", "extra")] for key in extra}
-            )
-        return super().to_internal_value(data)
+            raise exceptions.ValidationError(extra)
+        return found
+
+
+def _details(error: exceptions.ValidationError) -> dict[str, Any]:
+    return error.detail if isinstance(error.detail, dict) else {"non_field_errors": error.detail}
 
 
 def read(request: Request, kind: type[Body]) -> dict[str, Any]:
@@ -138,7 +151,7 @@ def _items(found: Any, loc: list[str | int], data: Any) -> Iterator[dict[str, An
                 yield from _items(detail, [*loc, place], data[place] if isinstance(data, list) else None)
             continue
         code = getattr(detail, "code", "invalid")
-        kind, message = _MESSAGES.get(code, (f"{code}_type" if code == "invalid" else code, ""))
+        kind, message = _MESSAGES.get(code, (code, ""))
         yield errors.item(kind, loc, message or str(detail), data if _shown(data) else None)
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from scheduler_app.access import Actor
 from scheduler_app.engine import states
-from scheduler_app.models import DagRun, TaskInstance, Wake, db, transitions
+from scheduler_app.models import DagRun, TaskInstance, Wake, db, facts, transitions
 from scheduler_app.models.creation import insert_tasks
 from scheduler_app.models.graphs import graph_of
 
@@ -106,6 +106,8 @@ def delete_run(actor: Actor, dag_id: str, run_id: str, now: datetime, *, reason:
                 " Mark it as success or failed first."
             )
         journal.record(actor, "delete_dag_run", now, run=run, reason=reason, before={"state": run.state})
+        if run.logical_date is not None:
+            facts.wake_following([run], "run_deleted", now)
         run.delete()
         db.notify()
 
