@@ -20,10 +20,6 @@ ENV_REAL = "SCHEDULER_REAL_AIRFLOW"
 ROOT = "airflow"
 
 
-class UnknownName(ModuleNotFoundError):
-    """An ``airflow`` path or name that the table does not have; the text names the nearest one."""
-
-
 class ShimModule(ModuleType):
     """A module whose names are looked up in the table."""
 
@@ -102,7 +98,7 @@ class ShimFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             found = importlib.machinery.PathFinder.find_spec(fullname, path)
             if found is not None:
                 return found
-        raise UnknownName(missing_module(fullname), name=fullname)
+        raise ModuleNotFoundError(missing_module(fullname), name=fullname)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         return ShimModule(spec.name)

@@ -107,7 +107,7 @@ class Templater:
             return {self.render_template(item, context, env, seen) for item in content}
         if isinstance(content, os.PathLike) and not hasattr(content, "template_fields"):
             return content
-        fields = getattr(content, "template_fields", None)
+        fields = getattr(type(content), "template_fields", None)
         if fields and not isinstance(content, type):
             seen.add(id(content))
             self._do_render_template_fields(content, fields, context, env, seen)

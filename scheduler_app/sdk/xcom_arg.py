@@ -53,8 +53,10 @@ class XComArg(Linkable):
         elif isinstance(value, (list, tuple, set, frozenset)):
             for item in value:
                 yield from XComArg.iter_xcom_references(item)
-        elif not isinstance(value, Linkable) and isinstance(getattr(value, "template_fields", None), (list, tuple)):
-            for name in value.template_fields:
+        elif not isinstance(value, (Linkable, type)) and isinstance(
+            getattr(type(value), "template_fields", None), (list, tuple)
+        ):
+            for name in type(value).template_fields:
                 yield from XComArg.iter_xcom_references(getattr(value, name, None))
 
     @staticmethod

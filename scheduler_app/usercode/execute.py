@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from typing import Any
 
@@ -61,7 +62,10 @@ def _instance(declared: Any, built: Any) -> tuple[Any, set[int]]:
             {name: value for name, value in task.params.dump().items() if name not in built["dag_run"].conf}
         )
         return task, resolved
-    return declared, set()
+    # a copy: rendering writes into the task, and a process that stays (a test, a triggerer) may run it again
+    task = copy.copy(declared)
+    task.__dict__["_detached"] = True
+    return task, set()
 
 
 def _execute(task: Any, built: Any, start: dict[str, Any], resume: str | None) -> Any:

@@ -98,9 +98,12 @@ class BaseBranchOperator(BaseOperator, BranchMixIn):
 
     def execute(self, context: Any) -> Any:
         chosen = self.choose_branch(context)
-        context["ti"].xcom_push(key="return_value", value=_listed(chosen))
+        keep_answer(self, context, chosen)
         return self.do_branch(context, chosen)
 
 
-def _listed(chosen: Any) -> Any:
-    return sorted(chosen) if isinstance(chosen, (set, frozenset)) else chosen
+def keep_answer(task: Any, context: Any, answer: Any) -> None:
+    """Pushes the result before the skips end the attempt."""
+    if task.do_xcom_push and answer is not None:
+        value = sorted(answer) if isinstance(answer, (set, frozenset)) else answer
+        context["ti"].xcom_push(key="return_value", value=value)

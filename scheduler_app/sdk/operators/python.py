@@ -10,7 +10,7 @@ from typing import Any
 from scheduler_app.sdk.context import current_context
 from scheduler_app.sdk.exceptions import AirflowException
 from scheduler_app.sdk.operator import BaseOperator
-from scheduler_app.sdk.operators.branch import BranchMixIn, SkipMixin
+from scheduler_app.sdk.operators.branch import BranchMixIn, SkipMixin, keep_answer
 from scheduler_app.sdk.outlet_events import take_metadata
 
 
