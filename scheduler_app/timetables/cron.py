@@ -9,7 +9,7 @@ whatever instant one asks from.
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from typing import Final
 
 from croniter import croniter
@@ -33,13 +33,13 @@ class CronCalendar:
     """Fire times of one expression. Every instant taken or given is aware; those given are in UTC."""
 
     def __init__(
-        self, expression: str, timezone: str = "UTC", *, gap: str | None = None, overlap: str | None = None
+        self, expression: str, zone_name: str = "UTC", *, gap: str | None = None, overlap: str | None = None
     ) -> None:
         self.expression = PRESETS.get(expression, expression)
         if gap not in GAPS or overlap not in OVERLAPS:
             text = f"gap must be one of {GAPS[1:]} and overlap one of {OVERLAPS[1:]}"
             raise ValueError(f"{text}, not {gap!r} and {overlap!r}.")
-        self.tz = zone(timezone)
+        self.tz = zone(zone_name)
         self.gap, self.overlap = gap, overlap
         try:
             fires = croniter(self.expression, _ANY_DAY)
@@ -54,9 +54,9 @@ class CronCalendar:
         after = utc(after)
         if not self.elapsed:
             return self._next_on_wall(after)
-        if steady(after, self.tz):
+        if isinstance(self.tz, timezone):
             return self._step(after)
-        # near a change the fires depend on where one comes from: walk up from before it
+        # the fires after a change depend on where one comes from: walk up from a fire before it
         fire = self._anchor(after)
         while fire <= after:
             fire = self._step(fire)
@@ -68,11 +68,9 @@ class CronCalendar:
         if not self.elapsed:
             return self._prev_on_wall(before)
         fire = self._anchor(before)
-        while True:
-            following = self._step(fire)
-            if following >= before:
-                return fire
+        while (following := self._step(fire)) < before:
             fire = following
+        return fire
 
     def at_or_after(self, at: datetime) -> datetime:
         return self.next(at - timedelta(microseconds=1))
@@ -86,20 +84,19 @@ class CronCalendar:
         return after + (coming - local)
 
     def _anchor(self, before: datetime) -> datetime:
-        """A true fire of the elapsed reading, before an instant and before any clock change close to it."""
+        """A fire of the elapsed reading before an instant: one that no clock change parts from the fire before it."""
         at = before
         while True:
-            local = naive(at, self.tz)
-            last: datetime = croniter(self.expression, local).get_prev(datetime)
-            fire = at - (local - last)
-            one_before: datetime = croniter(self.expression, last).get_prev(datetime)
-            offsets = {
-                moment.astimezone(self.tz).utcoffset()
-                for moment in (fire - (last - one_before) - LONGEST_SHIFT, fire - (last - one_before), fire, at)
-            }
-            if len(offsets) == 1:
+            fires = croniter(self.expression, naive(at, self.tz))
+            last: datetime = fires.get_prev(datetime)
+            one_before: datetime = fires.get_prev(datetime)
+            fire = instants(last, self.tz, None, "first")[0]
+            if isinstance(self.tz, timezone):
                 return fire
-            at = fire - timedelta(hours=1)
+            early = fire - (last - one_before) - LONGEST_SHIFT
+            if fire < before and early.astimezone(self.tz).utcoffset() == fire.astimezone(self.tz).utcoffset():
+                return fire
+            at = min(at, fire) - timedelta(hours=1)
 
     def _next_on_wall(self, after: datetime) -> datetime:
         near = timedelta(0) if steady(after, self.tz) else LONGEST_SHIFT
