@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 
@@ -17,10 +16,6 @@ class Component:
     colour: int
     #: "module:function", called without arguments in a fork of the preloaded parent; it returns when SIGTERM came.
     entry: str
-
-    def exists(self) -> bool:
-        module = self.entry.partition(":")[0]
-        return bool(find_spec(module.rpartition(".")[0]) and find_spec(module))
 
     def load(self) -> Callable[[], Any]:
         module, _, function = self.entry.partition(":")

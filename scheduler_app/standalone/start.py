@@ -63,8 +63,8 @@ def _run_components(server: embedded_db.Server | None) -> int:
     return supervisor.run(running)
 
 
-def _forked(component: Component, function: object) -> Service:
-    return Service(component.name, component.colour, partial(fork, component.name, function))  # type: ignore[arg-type]
+def _forked(component: Component) -> Service:
+    return Service(component.name, component.colour, partial(fork, component.name, component.load()))
 
 
 def _database(server: embedded_db.Server) -> Service:
