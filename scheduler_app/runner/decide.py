@@ -37,19 +37,24 @@ def decide(
 
 
 def _succeeded(claim: Claim, outcome: Mapping[str, Any], now: datetime) -> Decision:
-    columns = {"map_length": outcome.get("map_length"), "rendered_map_index": outcome.get("rendered_map_index")}
+    columns = {"map_length": outcome.get("map_length"), "rendered_map_index": _index_text(outcome)}
     return Decision("succeed", columns, "success")
 
 
+def _index_text(outcome: Mapping[str, Any]) -> str | None:
+    text = outcome.get("rendered_map_index")
+    return None if text is None else storable(text)
+
+
 def _skipped(claim: Claim, outcome: Mapping[str, Any], now: datetime) -> Decision:
-    columns = {"reason": error_text(outcome) or None, "rendered_map_index": outcome.get("rendered_map_index")}
+    columns = {"reason": error_text(outcome) or None, "rendered_map_index": _index_text(outcome)}
     return Decision("skip", columns, "skipped")
 
 
 def failed(claim: Claim, outcome: Mapping[str, Any], now: datetime) -> Decision:
     """Another try, or the end. When the task is gone from the DAG, nobody says how often it may be tried."""
     text = error_text(outcome)
-    columns = {"rendered_map_index": outcome.get("rendered_map_index")}
+    columns = {"rendered_map_index": _index_text(outcome)}
     if claim.task is None:
         return Decision("fail", {**columns, "reason": text}, "failure")
     verdict = retries.after_failure(
@@ -95,4 +100,9 @@ def error_text(outcome: Mapping[str, Any]) -> str:
     error = outcome.get("error") or {}
     kind, message = error.get("type") or "", error.get("message") or ""
     text = f"{kind}: {message}" if kind and message else kind or message
-    return text.replace("\0", "")[:REASON_LENGTH]
+    return storable(text)[:REASON_LENGTH]
+
+
+def storable(text: str) -> str:
+    """A text as PostgreSQL takes it: NUL and lone surrogates stand there escaped."""
+    return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")

@@ -7,7 +7,6 @@ out again, failed as lost) matches nothing and writes nothing.
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ from scheduler_app.models.effect import Wanted
 from scheduler_app.runner import asset_events, buffers
 from scheduler_app.runner.buffers import Buffer, Owner
 from scheduler_app.runner.claims import Claim
-from scheduler_app.runner.decide import CLEARED, Decision, decide, error_text
+from scheduler_app.runner.decide import CLEARED, Decision, decide, error_text, storable
 
 #: Rows in one transaction.
 BATCH = 500
@@ -173,5 +172,5 @@ def _payload(report: Report, decision: Decision) -> dict[str, Any]:
     if error is None and decision.callback in ("failure", "retry"):
         error = {"type": "", "message": report.exit_text}
     reason = decision.columns.get("reason") or (error_text(report.outcome) if report.outcome else report.exit_text)
-    # PostgreSQL's JSON has no NUL.
-    return json.loads(json.dumps({"error": error, "reason": reason}).replace("\\u0000", ""))
+    cleaned = {key: storable(text) if isinstance(text, str) else text for key, text in (error or {}).items()}
+    return {"error": cleaned or None, "reason": reason}

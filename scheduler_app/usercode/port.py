@@ -116,7 +116,8 @@ class WirePort:
         self.tell("delete_xcom", key=key)
 
     def set_rendered_fields(self, fields: dict[str, Any]) -> None:
-        self.tell("set_rendered_fields", fields=fields)
+        # Shown, never read back: what the database cannot take stands there escaped.
+        self.tell("set_rendered_fields", fields=wire.plain(wire.encode(fields, "a rendered field")))
 
     def mask_secret(self, value: Any) -> None:
         self._masks.add(value)
@@ -241,6 +242,16 @@ class WirePort:
 
     def get_asset_alias_events(self, **filters: Any) -> list[Json]:
         return self.request("get_asset_alias_events", **{key: iso(value) for key, value in filters.items()})
+
+    def get_state(self, *, scope: dict[str, Any], key: str) -> Any:
+        return decode(self.request("get_state", scope=scope, key=key))
+
+    def set_state(self, *, scope: dict[str, Any], key: str, value: Any, expires_after: float | None = None) -> None:
+        document = wire.encode(value, key)
+        self.request("set_state", scope=scope, key=key, value=document, expires_after=expires_after)
+
+    def delete_state(self, *, scope: dict[str, Any], key: str | None = None) -> None:
+        self.request("delete_state", scope=scope, key=key)
 
     # The end
 

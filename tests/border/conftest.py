@@ -154,17 +154,17 @@ class Stage:
         return attempt_log.read(self.folder / f"{task_id}.log")[0]
 
 
-@pytest.fixture()
+@pytest.fixture
 def environ() -> dict[str, str]:
     return dict(os.environ)
 
 
-@pytest.fixture()
+@pytest.fixture
 def limits() -> Limits:
     return Limits()
 
 
-@pytest.fixture()
+@pytest.fixture
 def stage(tmp_path: Path, environ: dict[str, str], limits: Limits) -> Iterator[Stage]:
     made = Stage(tmp_path, environ, limits)
     yield made

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 
 import pytest
-from border.conftest import Stage
 
+from border.conftest import Stage
 from scheduler_app import process_tree
 
 pytestmark = pytest.mark.processes
 
 
-@pytest.fixture()
+@pytest.fixture
 def environ() -> dict[str, str]:
     secrets = (
         "DATABASE_URL",

@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
-from border.conftest import Stage
 
+from border.conftest import Stage
 from scheduler_app import process_tree
 
 pytestmark = pytest.mark.processes

@@ -23,7 +23,7 @@ class Colour(enum.Enum):
     RED = "red"
 
 
-class Level(str, enum.Enum):  # noqa: UP042 - the older way is the one that DAG files use
+class Level(str, enum.Enum):
     HIGH = "high"
 
 

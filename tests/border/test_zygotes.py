@@ -6,8 +6,8 @@ import os
 import signal
 
 import pytest
-from border.conftest import Stage
 
+from border.conftest import Stage
 from scheduler_app.supervisor.children import Limits
 
 pytestmark = pytest.mark.processes
@@ -117,7 +117,7 @@ def test_a_task_that_kills_itself_is_told_apart_from_one_that_fails(stage: Stage
 
 
 class TestLimits:
-    @pytest.fixture()
+    @pytest.fixture
     def limits(self) -> Limits:
         return Limits(import_timeout_seconds=1.0, zygote_memory_bytes=1)
 
