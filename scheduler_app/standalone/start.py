@@ -40,10 +40,8 @@ def run_standalone() -> int:
 def _run_components(server: embedded_db.Server | None) -> int:
     migrate()
     password = ensure_admin()
-    components = [component for component in COMPONENTS if component.exists()]
-    functions = {component.name: component.load() for component in components}
+    services = [_forked(component) for component in COMPONENTS]
     get_resolver().url_patterns  # noqa: B018  (loads every page and endpoint)
-    services = [_forked(component, functions[component.name]) for component in components]
     connections.close_all()  # a connection must not be shared by two processes
     gc.collect()
     gc.freeze()  # pages of what is loaded stay shared: the collector does not write to them
