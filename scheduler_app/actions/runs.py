@@ -6,6 +6,7 @@ from datetime import datetime
 
 from scheduler_app.access import Actor
 from scheduler_app.engine import states
+from scheduler_app.engine.task_dates import task_ids_at
 from scheduler_app.models import DagRun, TaskInstance, Wake, db, facts, transitions
 from scheduler_app.models.creation import insert_tasks
 from scheduler_app.models.graphs import graph_of
@@ -92,7 +93,7 @@ def new_tasks(run: DagRun) -> list[str]:
         return []
     graph = graph_of(run.dag.latest_version_id)
     have = set(TaskInstance.objects.filter(dag_run=run).values_list("task_id", flat=True).distinct())
-    return [task_id for task_id in graph.task_ids_for(run.logical_date) if task_id not in have]
+    return [task_id for task_id in task_ids_at(graph, run.logical_date) if task_id not in have]
 
 
 def delete_run(actor: Actor, dag_id: str, run_id: str, now: datetime, *, reason: str | None = None) -> None:
