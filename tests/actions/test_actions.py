@@ -1,4 +1,4 @@
-"""What people, tasks and backfills may ask for: each is one transaction, is audited, and refuses what makes no sense."""
+"""What people, tasks and backfills may ask for: one transaction each, audited, and refused where it makes no sense."""
 
 from __future__ import annotations
 
