@@ -18,6 +18,7 @@ from scheduler_app.models import db
 
 from .phases import (
     adopt_orphans,
+    create_asset_runs,
     create_runs,
     enforce_timeouts,
     fail_lost_tasks,
@@ -51,6 +52,7 @@ class Phase:
 PHASES: tuple[Phase, ...] = (
     Phase("sync_executors", sync_executors.run),
     Phase("create_runs", create_runs.run, probe="due_dags", blame=create_runs.blame),
+    Phase("create_asset_runs", create_asset_runs.run, probe="asset_events", blame=create_asset_runs.blame),
     Phase("enforce_timeouts", enforce_timeouts.run, probe="alarms", blame=enforce_timeouts.blame),
     Phase("start_runs", start_runs.run, probe="queued_runs"),
     Phase("schedule_tasks", schedule_tasks.run, probe="wakes", blame=schedule_tasks.blame),
@@ -68,17 +70,19 @@ SELECT EXISTS (SELECT 1 FROM scheduler_wake) AS wakes,
        EXISTS (SELECT 1 FROM scheduler_dag_run WHERE state = 'queued') AS queued_runs,
        EXISTS (SELECT 1 FROM scheduler_task_instance WHERE state = 'scheduled') AS scheduled_tasks,
        EXISTS (SELECT 1 FROM scheduler_task_instance WHERE state = 'queued' AND handed_out_at IS NULL) AS outbox,
+       EXISTS (SELECT 1 FROM scheduler_asset_queued_event) AS asset_events,
        EXISTS (SELECT 1 FROM scheduler_dag WHERE NOT is_paused AND NOT is_stale AND next_dagrun_run_after <= %(now)s)
            AS due_dags,
        EXISTS (SELECT 1 FROM scheduler_dag_run WHERE state IN ('queued', 'running') AND next_check_at <= %(now)s)
            OR EXISTS (SELECT 1 FROM scheduler_task_instance WHERE state = 'deferred' AND trigger_timeout <= %(now)s)
            AS alarms
 """
-PROBE_COLUMNS = ("wakes", "queued_runs", "scheduled_tasks", "outbox", "due_dags", "alarms")
+PROBE_COLUMNS = ("wakes", "queued_runs", "scheduled_tasks", "outbox", "asset_events", "due_dags", "alarms")
 
 #: What a phase's work may give other phases to do, in the same tick.
 FEEDS: dict[str, tuple[str, ...]] = {
     "create_runs": ("queued_runs",),
+    "create_asset_runs": ("queued_runs",),
     "start_runs": ("wakes",),
     "enforce_timeouts": ("wakes",),
     "schedule_tasks": ("scheduled_tasks", "queued_runs", "wakes"),

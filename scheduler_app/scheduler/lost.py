@@ -6,8 +6,9 @@ is retried or ends, with the reason stored. The fence makes sure that only the h
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -18,12 +19,21 @@ from scheduler_app.engine.retries import Retry, after_failure
 from scheduler_app.models import Callback, TaskInstance, graphs, transitions
 from scheduler_app.models.effect import Wanted
 
+log = logging.getLogger("scheduler_app.scheduler")
+
 
 class Gone(NamedTuple):
     """A hand-out to judge, and what happened to it, in words that a person reads on the task's page."""
 
     ti_id: int
     fence: int
+    reason: str
+
+
+class Hopeless(NamedTuple):
+    """A task instance that can never run, and why."""
+
+    ti_id: int
     reason: str
 
 
@@ -34,25 +44,44 @@ def end_attempts(gone: Sequence[Gone], now: datetime) -> int:
     reasons = {(one.ti_id, one.fence): one.reason for one in gone}
     rows = TaskInstance.objects.filter(pk__in=[one.ti_id for one in gone]).order_by("pk")
     found = [row for row in rows if (row.pk, row.fence) in reasons]
-    compiled = graphs.graphs_of(row.dag_version_id for row in found if row.dag_version_id is not None)
-    plan: dict[str, list[tuple[TaskInstance, dict[str, Any]]]] = defaultdict(list)
+    tasks = _tasks(found)
+    plan: dict[str, list[_Judged]] = defaultdict(list)
     for row in found:
-        graph = compiled.get(row.dag_version_id) if row.dag_version_id is not None else None
-        task = graph.tasks.get(row.task_id) if graph is not None else None
-        verb, columns = _judge(row, task or Task(row.task_id), reasons[row.pk, row.fence], now)
+        verb, columns = _judge(row, tasks.get(row.pk) or Task(row.task_id), reasons[row.pk, row.fence], now)
         if verb:
             plan[verb].append((row, columns))
-    moved = sum(_move(verb, judged, now) for verb, judged in plan.items())
-    wanted = [_callback(verb, row, columns) for verb in ("retry", "fail") for row, columns in plan[verb]]
-    kinds = {
-        row.pk: set(compiled[row.dag_version_id].tasks[row.task_id].callbacks)
-        for row in found
-        if row.dag_version_id in compiled and row.task_id in compiled[row.dag_version_id].tasks
+    return _move(plan, tasks, now)
+
+
+def fail_for_good(hopeless: Sequence[Hopeless], now: datetime) -> int:
+    """Ends task instances that can never run, without a further try; returns how many moved."""
+    if not hopeless:
+        return 0
+    reasons = dict(hopeless)
+    rows = list(TaskInstance.objects.filter(pk__in=reasons).order_by("pk"))
+    return _move({"fail": [(row, {"reason": reasons[row.pk]}) for row in rows]}, _tasks(rows), now)
+
+
+_Judged = tuple[TaskInstance, dict[str, Any]]
+
+
+def _tasks(rows: Sequence[TaskInstance]) -> dict[int, Task]:
+    """Row → its task. A definition that is missing or cannot be read leaves its rows out: they end all the same."""
+    wanted = {row.dag_version_id for row in rows if row.dag_version_id is not None}
+    try:
+        compiled = graphs.graphs_of(wanted)
+    except (TypeError, ValueError, KeyError):
+        compiled = {}
+        for version in wanted:
+            try:
+                compiled |= graphs.graphs_of([version])
+            except (TypeError, ValueError, KeyError) as error:
+                log.error("DAG version %s cannot be read (%s): its lost tasks are judged without it", version, error)
+    return {
+        row.pk: task
+        for row in rows
+        if row.dag_version_id in compiled and (task := compiled[row.dag_version_id].tasks.get(row.task_id)) is not None
     }
-    Callback.objects.want(
-        [one for one in wanted if one.kind.removeprefix("task_") in kinds.get(one.task_instance_id or 0, ())], now
-    )
-    return moved
 
 
 def _judge(row: TaskInstance, task: Task, reason: str, now: datetime) -> tuple[str, dict[str, Any]]:
@@ -71,14 +100,25 @@ def _judge(row: TaskInstance, task: Task, reason: str, now: datetime) -> tuple[s
     return "fail", {"reason": f"{reason} {fate.reason}"}
 
 
-def _move(verb: str, judged: Sequence[tuple[TaskInstance, dict[str, Any]]], now: datetime) -> int:
-    columns = {name: [values[name] for _, values in judged] for name in judged[0][1]} if judged else {}
-    return len(
-        transitions.tasks(verb, [row.pk for row, _ in judged], now, fences=[row.fence for row, _ in judged], **columns)
-    )
+def _move(plan: Mapping[str, Sequence[_Judged]], tasks: Mapping[int, Task], now: datetime) -> int:
+    """Moves what is still as it was judged, and asks for the callbacks of what moved."""
+    count = 0
+    wanted: list[Wanted] = []
+    for verb, judged in plan.items():
+        columns = {name: [values[name] for _, values in judged] for name in judged[0][1]}
+        fences = [row.fence for row, _ in judged]
+        moved = set(transitions.tasks(verb, [row.pk for row, _ in judged], now, fences=fences, **columns))
+        count += len(moved)
+        kind = {"retry": "retry", "fail": "failure"}.get(verb)
+        for row, values in judged:
+            task = tasks.get(row.pk)
+            cleared = row.state == states.RESTARTING
+            if kind is not None and row.pk in moved and task is not None and kind in task.callbacks and not cleared:
+                wanted.append(_callback(kind, row, values["reason"]))
+    Callback.objects.want(wanted, now)
+    return count
 
 
-def _callback(verb: str, row: TaskInstance, columns: dict[str, Any]) -> Wanted:
-    kind = "task_retry" if verb == "retry" else "task_failure"
-    key = f"{kind}:{row.pk}:{row.fence}"
-    return Wanted(kind, key, row.dag_id, row.dag_run_id, {"error": columns["reason"]}, row.pk, row.try_number)
+def _callback(kind: str, row: TaskInstance, reason: str) -> Wanted:
+    key = f"task_{kind}:{row.pk}:{row.fence}"
+    return Wanted(f"task_{kind}", key, row.dag_id, row.dag_run_id, {"error": reason}, row.pk, row.try_number)

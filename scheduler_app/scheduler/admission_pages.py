@@ -1,0 +1,279 @@
+"""The scheduled rows that one admission looks at, page by page, and what it made of them (I2, I4).
+
+The first page is the head of the global order, read from the task instances alone. Behind it the (pool, run) keys are
+walked by a loose index scan: what surely has no room (its pool, run, task or executor) is dropped there, and whatever
+comes back is judged by ``engine.admission``, so that nothing runnable is ever hidden behind what is blocked.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from scheduler_app.engine.admission import Candidate, Refusal, Room, admit
+from scheduler_app.models import db
+from scheduler_app.scheduler.tick import Tick
+
+#: Rows that one (pool, run) key brings at a time.
+ROWS_PER_KEY = 64
+#: (pool, run) keys that are looked at together.
+KEYS = 512
+#: More slots than any task asks for.
+ANY_WIDTH = 2**31 - 1
+
+
+class Ready(NamedTuple):
+    """A scheduled row, in the order of ``_COLUMNS``."""
+
+    id: int
+    dag_id: str
+    run_id: int
+    task_id: str
+    pool: str
+    pool_slots: int
+    executor: str | None
+    max_active_tis_per_dag: int | None
+    max_active_tis_per_dagrun: int | None
+    priority_weight: int
+    scheduled_when: datetime
+
+
+class Key(NamedTuple):
+    pool: str
+    dag_id: str
+    run_id: int
+
+
+_NAMES = (
+    *("id", "dag_id", "dag_run_id", "task_id", "pool", "pool_slots", "executor"),
+    *("max_active_tis_per_dag", "max_active_tis_per_dagrun", "priority_weight", "scheduled_when"),
+)
+_COLUMNS = ", ".join(_NAMES)
+_ORDER = "priority_weight DESC, scheduled_when, id"
+_FIRST_PAGE = (
+    f"SELECT {_COLUMNS} FROM scheduler_task_instance WHERE state = 'scheduled' ORDER BY {_ORDER} LIMIT %(limit)s"
+)
+#: Deferred ones whose trigger fired, in pools that keep a slot for the time of a deferral (BC-09).
+_RESUMED = f"""
+SELECT {_COLUMNS} FROM scheduler_task_instance
+WHERE state = 'scheduled' AND next_method IS NOT NULL AND pool = ANY(%(pools)s) ORDER BY {_ORDER}
+"""
+#: The keys that have scheduled rows, each found by one step in the index, behind a (DAG, run) for each pool.
+_KEYS = """
+SELECT p.pool, k.dag_id, k.dag_run_id
+FROM unnest(%(pools)s::text[], %(dags)s::text[], %(runs)s::bigint[]) AS p(pool, dag_id, run)
+CROSS JOIN LATERAL (
+    WITH RECURSIVE keys AS (
+        (SELECT t.dag_id, t.dag_run_id FROM scheduler_task_instance t
+         WHERE t.state = 'scheduled' AND t.pool = p.pool AND (t.dag_id, t.dag_run_id) > (p.dag_id, p.run)
+         ORDER BY t.dag_id, t.dag_run_id LIMIT 1)
+        UNION ALL
+        SELECT next.dag_id, next.dag_run_id FROM keys CROSS JOIN LATERAL (
+            SELECT t.dag_id, t.dag_run_id FROM scheduler_task_instance t
+            WHERE t.state = 'scheduled' AND t.pool = p.pool AND (t.dag_id, t.dag_run_id) > (keys.dag_id, keys.dag_run_id)
+            ORDER BY t.dag_id, t.dag_run_id LIMIT 1
+        ) next
+    )
+    SELECT dag_id, dag_run_id FROM keys
+) k
+LIMIT %(limit)s
+"""
+#: Rows of keys, without those that one limit surely refuses at the counts of this admission.
+_OF_KEYS = f"""
+SELECT {", ".join(f"t.{name}" for name in _NAMES)}
+FROM unnest(%(pools)s::text[], %(dags)s::text[], %(runs)s::bigint[], %(widths)s::int[]) AS k(pool, dag_id, run, width)
+CROSS JOIN LATERAL (
+    SELECT * FROM scheduler_task_instance
+    WHERE state = 'scheduled' AND pool = k.pool AND dag_id = k.dag_id AND dag_run_id = k.run AND pool_slots <= k.width
+      AND id <> ALL(%(seen)s::bigint[])
+      AND (k.dag_id || chr(31) || task_id) <> ALL(%(full_in_dag)s::text[])
+      AND (k.run || chr(31) || task_id) <> ALL(%(full_in_run)s::text[])
+      AND coalesce(executor, %(default)s) = ANY(%(executors)s::text[])
+      AND (held_at IS NULL OR held_until <= %(now)s)
+    ORDER BY {_ORDER} LIMIT %(rows)s
+) t
+"""
+#: Of these runs, the ones whose tasks may be handed out at all.
+_OPEN_RUNS = """
+SELECT r.id, d.max_active_tasks FROM scheduler_dag_run r JOIN scheduler_dag d ON d.dag_id = r.dag_id
+WHERE r.id = ANY(%(runs)s) AND r.state = 'running' AND NOT d.is_paused AND NOT d.is_stale
+  AND (r.held_at IS NULL OR r.held_until <= %(now)s)
+"""
+_HELD = """
+SELECT id FROM scheduler_task_instance
+WHERE id = ANY(%(ids)s) AND held_at IS NOT NULL AND (held_until IS NULL OR held_until > %(now)s)
+"""
+
+
+class Pages:
+    """One admission: what was admitted and refused so far, and the room that is left."""
+
+    def __init__(self, room: Room, tick: Tick, keeping_pools: Sequence[str]) -> None:
+        """``keeping_pools``: those that keep a slot for the time of a deferral."""
+        self.room, self.tick, self.keeping_pools = room, tick, keeping_pools
+        self.default = next(iter(tick.executors))
+        self.admitted: list[int] = []
+        self.refused: dict[int, Refusal] = {}
+        self._seen: set[int] = set()
+        #: what no other row of the same kind needs to be asked about any more
+        self._shut_runs: set[int] = set()
+        self._shut_dags: set[str] = set()
+        self._full_in_dag: set[tuple[str, str]] = set()
+        self._full_in_run: set[tuple[int, str]] = set()
+
+    def admit_resumed(self) -> None:
+        """Those that held a pool's slot while they were deferred go first, and keep it while they cannot go (BC-09)."""
+        if not self.keeping_pools:
+            return
+        rows = _ready(db.fetch(_RESUMED, {"pools": list(self.keeping_pools)}))
+        self._admit(rows)
+        for row in rows:
+            if row.id not in self.admitted:
+                self.room.pool_used[row.pool] = self.room.pool_used.get(row.pool, 0) + row.pool_slots
+
+    def admit_first(self) -> bool:
+        """The head of the global order; whether rows behind it may have room that these could not use."""
+        page = _ready(db.fetch(_FIRST_PAGE, {"limit": self.tick.limit}))
+        before = len(self.admitted)
+        self._admit([row for row in page if row.id not in self._seen])
+        return len(page) == self.tick.limit and len(self.admitted) - before < len(page)
+
+    def admit_behind(self) -> None:
+        """Rows behind the first page, of the keys that may have room, until there is none."""
+        place = dict.fromkeys(self._open_pools(), ("", 0))
+        while place and self._has_executor():
+            keys = self._keys(place)
+            if len(keys) < KEYS:
+                place = {}
+            else:
+                last = keys[-1].pool
+                place = {pool: at for pool, at in place.items() if pool >= last}
+                place[last] = keys[-1][1:]
+            self._admit_keys(self._open_keys(keys))
+
+    def _admit_keys(self, keys: Sequence[Key]) -> None:
+        """A wide task is asked once whatever its pool has free, so that slots are kept for it; then only what fits."""
+        widths = {key.pool: ANY_WIDTH for key in keys}
+        while keys and self._has_executor():
+            rows = self._rows(keys, widths)
+            if not rows:
+                return
+            self._admit(rows)
+            keys = [key for key in keys if not self._is_shut(key)]
+            widths = {key.pool: self._free(key.pool) for key in keys}
+
+    def _keys(self, place: dict[str, tuple[str, int]]) -> list[Key]:
+        pools = sorted(place)
+        params = {
+            "pools": pools,
+            "dags": [place[pool][0] for pool in pools],
+            "runs": [place[pool][1] for pool in pools],
+            "limit": KEYS,
+        }
+        return [Key(*row) for row in db.fetch(_KEYS, params)]
+
+    def _open_keys(self, keys: Sequence[Key]) -> list[Key]:
+        """Those whose run may hand out at all and has not reached its limit."""
+        limits = self._limits({key.run_id for key in keys} - self._shut_runs)
+        per_run = self.room.max_active_tasks_per == "run"
+        for key in keys:
+            used = self.room.runs.get(key.run_id, 0) if per_run else self.room.dags.get(key.dag_id, 0)
+            if used >= limits.get(key.run_id, 0):
+                self._shut_runs.add(key.run_id)
+        return [key for key in keys if not self._is_shut(key)]
+
+    def _rows(self, keys: Sequence[Key], widths: dict[str, int]) -> list[Ready]:
+        params = {
+            "pools": [key.pool for key in keys],
+            "dags": [key.dag_id for key in keys],
+            "runs": [key.run_id for key in keys],
+            "widths": [widths[key.pool] for key in keys],
+            "seen": list(self._seen),
+            "full_in_dag": [f"{dag}\x1f{task}" for dag, task in self._full_in_dag],
+            "full_in_run": [f"{run}\x1f{task}" for run, task in self._full_in_run],
+            "default": self.default,
+            "executors": [name or self.default for name, free in self.room.executors.items() if free > 0],
+            "now": self.tick.now,
+            "rows": ROWS_PER_KEY,
+        }
+        return _ready(db.fetch(_OF_KEYS, params))
+
+    def _admit(self, page: Sequence[Ready]) -> None:
+        """One page through ``engine.admission``, in the global order, without the rows whose run stands still."""
+        if not page:
+            return
+        self._seen.update(row.id for row in page)
+        limits = self._limits({row.run_id for row in page})
+        held = {row[0] for row in db.fetch(_HELD, {"ids": [row.id for row in page], "now": self.tick.now})}
+        rows = {row.id: row for row in fair_order(page) if row.run_id in limits and row.id not in held}
+        admission = admit((self._candidate(row, limits[row.run_id]) for row in rows.values()), self.room)
+        self.admitted += admission.admitted
+        for key, refusal in admission.refused:
+            self.refused[key] = refusal
+            self._shut(rows[key], refusal.code)
+
+    def _candidate(self, row: Ready, max_active_tasks: int) -> Candidate:
+        overdue = self.tick.now - timedelta(seconds=self.tick.conf.wide_task_wait_seconds)
+        return Candidate(
+            id=row.id,
+            dag_id=row.dag_id,
+            run_id=row.run_id,
+            task_id=row.task_id,
+            pool=row.pool,
+            pool_slots=row.pool_slots,
+            executor=None if row.executor == self.default else row.executor,
+            max_active_tasks=max_active_tasks,
+            max_active_tis_per_dag=row.max_active_tis_per_dag,
+            max_active_tis_per_dagrun=row.max_active_tis_per_dagrun,
+            overdue=row.scheduled_when <= overdue,
+        )
+
+    def _limits(self, run_ids: set[int]) -> dict[int, int]:
+        """``max_active_tasks`` of those runs that may hand out; the others need not be asked about again."""
+        limits = dict(db.fetch(_OPEN_RUNS, {"runs": list(run_ids), "now": self.tick.now})) if run_ids else {}
+        self._shut_runs |= run_ids - limits.keys()
+        return limits
+
+    def _shut(self, row: Ready, code: str) -> None:
+        if code == "max_active_tasks":
+            if self.room.max_active_tasks_per == "run":
+                self._shut_runs.add(row.run_id)
+            else:
+                self._shut_dags.add(row.dag_id)
+        elif code == "max_active_tis_per_dag":
+            self._full_in_dag.add((row.dag_id, row.task_id))
+        elif code == "max_active_tis_per_dagrun":
+            self._full_in_run.add((row.run_id, row.task_id))
+
+    def _is_shut(self, key: Key) -> bool:
+        return key.run_id in self._shut_runs or key.dag_id in self._shut_dags or self._free(key.pool) < 1
+
+    def _open_pools(self) -> list[str]:
+        return [pool for pool in self.room.pool_slots if self._free(pool) > 0]
+
+    def _free(self, pool: str) -> int:
+        """Slots that a task which waits for no reservation could have."""
+        total = self.room.pool_slots.get(pool, 0)
+        if total < 0:
+            return ANY_WIDTH
+        return 0 if pool in self.room.reserved else total - self.room.pool_used.get(pool, 0)
+
+    def _has_executor(self) -> bool:
+        return any(free > 0 for free in self.room.executors.values())
+
+
+def _ready(rows: Iterable[tuple[object, ...]]) -> list[Ready]:
+    return [Ready(*row) for row in rows]  # type: ignore[arg-type]
+
+
+def fair_order(page: Sequence[Ready]) -> list[Ready]:
+    """Priority first, then the rank within the row's DAG (so equal priorities share fairly), then age, then id (I4)."""
+    rank: Counter[tuple[int, str]] = Counter()
+    keyed = []
+    for row in sorted(page, key=lambda row: (-row.priority_weight, row.scheduled_when, row.id)):
+        key = (row.priority_weight, row.dag_id)
+        keyed.append(((-row.priority_weight, rank[key], row.scheduled_when, row.id), row))
+        rank[key] += 1
+    return [row for _, row in sorted(keyed, key=lambda pair: pair[0])]
