@@ -1,6 +1,7 @@
 """The meta-path finder that serves ``airflow`` and everything below it from the table in ``names``.
 
-Modules are made when imported, names when asked for. ``SCHEDULER_REAL_AIRFLOW=1`` makes it yield to an installed Airflow.
+Modules are made when imported, names when asked for. ``SCHEDULER_REAL_AIRFLOW=1`` makes it yield to an installed
+Airflow.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class ShimModule(ModuleType):
 
 
 def _asked_by_import(frame: Any) -> bool:
-    """Whether ``from module import name`` asks, and not getattr or hasattr: only then is ImportError the right answer."""
+    """Whether ``from module import name`` asks, and not getattr or hasattr: only then is ImportError the right
+    answer."""
     import dis
 
     return dis.opname[frame.f_code.co_code[frame.f_lasti]] == "IMPORT_FROM"
@@ -121,7 +123,8 @@ def missing_module(fullname: str) -> str:
         return f"No module named {fullname!r}. Did you mean {close[0]!r}?"
     if fullname.startswith("airflow.providers."):
         package = "-".join(fullname.split(".")[2:4])
-        return f"No module named {fullname!r}. Install its provider package (such as apache-airflow-providers-{package}) for tasks."
+        wanted = f"apache-airflow-providers-{package}"
+        return f"No module named {fullname!r}. Install its provider package (such as {wanted}) where tasks run."
     return f"No module named {fullname!r}: this scheduler does not have it; see docs/airflow-compatibility.md."
 
 

@@ -31,6 +31,8 @@ class Task:
     task_display_name: str | None = None
     #: class name of the operator, as the API shows it ("BashOperator", "@task" → "_PythonDecoratedOperator")
     operator_name: str = "BaseOperator"
+    #: the operator as people see it where that is another name ("@task", "@task.bash")
+    operator_display_name: str | None = None
     #: module of that class, by the path under which the author imported it
     operator_module: str = ""
     owner: str = "airflow"

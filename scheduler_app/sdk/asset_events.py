@@ -96,7 +96,8 @@ class TriggeringEvents(Mapping[Any, Sequence[AssetEvent]]):
 
 
 class EventSequence(Sequence[AssetEvent]):
-    """The events of one inlet, oldest first, fetched when first looked at; ``after``, ``before``, ``limit`` narrow it."""
+    """The events of one inlet, oldest first, fetched when first looked at; ``after``, ``before``, ``limit`` narrow
+    it."""
 
     def __init__(self, key: Any, **filters: Any) -> None:
         self._key, self._filters = key, filters

@@ -1,4 +1,5 @@
-"""``conf`` of DAG files: reads ``AIRFLOW__SECTION__KEY`` from the environment, and a few defaults that files ask for."""
+"""``conf`` of DAG files: reads ``AIRFLOW__SECTION__KEY`` from the environment, and a few defaults that files ask
+for."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ _TRUE, _FALSE = ("t", "true", "1", "y", "yes", "on"), ("f", "false", "0", "n", "
 
 
 class Configuration:
-    """The part of Airflow's ``conf`` that DAG files use. A missing value without ``fallback`` raises AirflowConfigException."""
+    """The part of Airflow's ``conf`` that DAG files use. A missing value without ``fallback`` raises
+    AirflowConfigException."""
 
     def get(self, section: str, key: str, fallback: Any = NOTSET, **_: Any) -> Any:
         section, key = section.lower(), key.lower()
@@ -40,7 +42,8 @@ class Configuration:
         if is_arg_set(fallback):
             return fallback
         raise AirflowConfigException(
-            f"section/key [{section}/{key}] is not set: set AIRFLOW__{section.upper()}__{key.upper()} in the environment, "
+            f"section/key [{section}/{key}] is not set: set AIRFLOW__{section.upper()}__{key.upper()} in the "
+            "environment, "
             "or give a fallback."
         )
 

@@ -176,7 +176,8 @@ class Connection:
         from scheduler_app.sdk.exceptions import AirflowException
 
         raise AirflowException(
-            f"The hook of connection type {self.conn_type!r} is in a provider package: import its class and give it conn_id."
+            f"The hook of connection type {self.conn_type!r} is in a provider package: import its class and give it "
+            "conn_id."
         )
 
     @property

@@ -33,7 +33,8 @@ def current_context() -> Any:
     """Raises RuntimeError outside of a running task."""
     if not _contexts:
         raise RuntimeError(
-            "There is no current context: get_current_context() works inside a running task, not while the DAG file is read."
+            "There is no current context: get_current_context() works inside a running task, not while the DAG "
+            "file is read."
         )
     return _contexts[-1]
 

@@ -45,8 +45,8 @@ class DAG:
     """A workflow. Used as ``with DAG("id", schedule=…):``, or by ``dag=…`` of its tasks.
 
     ``schedule``: None, a cron expression or preset, a timedelta, a timetable, an asset expression, or a list of assets.
-    Raises TypeError for arguments that do not exist (naming the replacement of removed ones), AirflowException for a wrong
-    id, AirflowTimetableInvalid for a schedule that cannot be read.
+    Raises TypeError for arguments that do not exist (naming the replacement of removed ones), AirflowException for
+    a wrong id, AirflowTimetableInvalid for a schedule that cannot be read.
     """
 
     def __init__(
@@ -137,14 +137,14 @@ class DAG:
         for name, value in (("start_date", first), ("end_date", end)):
             if value is not None and not isinstance(value, dt.datetime):
                 raise TypeError(f"{name} of DAG {self.dag_id!r} is a datetime, not {value!r}.")
-        zone = first.tzinfo if first is not None and first.tzinfo is not None else dt.timezone.utc
+        zone = first.tzinfo if first is not None and first.tzinfo is not None else dt.UTC
         last = end or self.default_args.get("end_date")
         if isinstance(last, str):
             last = timezone.parse(last)
         if last is not None and last.tzinfo is None:
             last = last.replace(tzinfo=zone)
         if first is not None and first.tzinfo is None:
-            first = first.replace(tzinfo=dt.timezone.utc)
+            first = first.replace(tzinfo=dt.UTC)
         return zone, timezone.convert_to_utc(first), timezone.convert_to_utc(last)
 
     def _all_params(self, params: Any) -> ParamsDict:
@@ -235,11 +235,13 @@ class DAG:
             return
         if known is not None or task.task_id in self.task_group.used_group_ids:
             raise DuplicateTaskIdFound(
-                f"Task id {task.task_id!r} was added to the DAG {self.dag_id!r} already: every task needs an id of its own."
+                f"Task id {task.task_id!r} was added to the DAG {self.dag_id!r} already: every task needs an id of "
+                "its own."
             )
         if self.fail_fast and task.trigger_rule not in (TriggerRule.ALL_SUCCESS, TriggerRule.ALL_DONE_SETUP_SUCCESS):
             raise FailFastDagInvalidTriggerRule(
-                f"DAG {self.dag_id!r} has fail_fast, so task {task.task_id!r} can only have the rule all_success, not {task.trigger_rule}."
+                f"DAG {self.dag_id!r} has fail_fast, so task {task.task_id!r} can only have the rule all_success, "
+                f"not {task.trigger_rule}."
             )
         self.task_dict[task.task_id] = task
         task._dag = self

@@ -18,7 +18,8 @@ cron_presets: dict[str, str] = {
 
 
 def days_ago(n: int, hour: int = 0, minute: int = 0, second: int = 0, microsecond: int = 0) -> Any:
-    """Midnight (or the given time) of the day ``n`` days before today, in UTC. A fixed date is better as a start_date."""
+    """Midnight (or the given time) of the day ``n`` days before today, in UTC. A fixed date is better as a
+    start_date."""
     today = timezone.utcnow().replace(hour=hour, minute=minute, second=second, microsecond=microsecond)
     return today - dt.timedelta(days=n)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from typing import Any
 
@@ -56,9 +57,9 @@ def Label(label: str) -> EdgeModifier:
 
 def chain(*tasks: Any) -> None:
     """Connects each item with the next. Two lists side by side are connected pairwise and must be of one length."""
-    for above, below in zip(tasks, tasks[1:], strict=False):
+    for above, below in itertools.pairwise(tasks):
         if not isinstance(above, (list, tuple)):
-            if isinstance(below, (list, tuple)) or isinstance(below, Linkable):
+            if isinstance(below, (list, tuple, Linkable)):
                 above.set_downstream(below)
                 continue
             raise TypeError(f"chain() takes tasks, groups and lists of them; got {below!r}.")
@@ -80,7 +81,7 @@ def chain_linear(*elements: Any) -> None:
     kept = [nodes for nodes in kept if nodes]
     if len(kept) < 2:
         raise ValueError(f"chain_linear() connects neighbours and needs two non-empty items or more; got {len(kept)}.")
-    for above, below in zip(kept, kept[1:], strict=False):
+    for above, below in itertools.pairwise(kept):
         cross_downstream(above, below)
 
 

@@ -115,7 +115,8 @@ class UnmappableXComTypePushed(AirflowException):
     def __init__(self, value: Any) -> None:
         self.value = value
         super().__init__(
-            f"Tasks are mapped over this task's result, but it returned a {type(value).__qualname__}: return a list or a dict."
+            f"Tasks are mapped over this task's result, but it returned a {type(value).__qualname__}: return a list "
+            "or a dict."
         )
 
 
@@ -155,7 +156,8 @@ class AirflowPokeFailException(AirflowException):
 
 
 class AirflowTaskTimeout(BaseException):
-    """The attempt ran longer than ``execution_timeout``. Not an Exception, so that ``except Exception`` does not hide it."""
+    """The attempt ran longer than ``execution_timeout``. Not an Exception, so that ``except Exception`` does not hide
+    it."""
 
 
 class AirflowTaskTerminated(BaseException):

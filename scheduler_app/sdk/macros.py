@@ -11,9 +11,18 @@ from datetime import datetime, timedelta
 from typing import Any
 
 __all__ = [
-    "datetime", "datetime_diff_for_humans", "dateutil", "ds_add", "ds_format", "ds_format_locale", "json", "random", "time",
-    "timedelta", "uuid",
-]  # fmt: skip
+    "datetime",
+    "datetime_diff_for_humans",
+    "dateutil",
+    "ds_add",
+    "ds_format",
+    "ds_format_locale",
+    "json",
+    "random",
+    "time",
+    "timedelta",
+    "uuid",
+]
 
 
 def ds_add(ds: str, days: int) -> str:

@@ -121,8 +121,7 @@ class MappedOperator(AbstractOperator):
         if name.startswith("__") or name in ("prototype", "operator_class"):
             raise AttributeError(name)
         if name in self.__dict__.get("partial_kwargs", {}) and not hasattr(BaseOperator, name):
-            found = self.prototype.__dict__.get(name, self.partial_kwargs[name])
-            return found
+            return self.prototype.__dict__.get(name, self.partial_kwargs[name])
         if name in self.prototype.__dict__ or name in ("task_display_name", "log"):
             return getattr(self.prototype, name)
         return getattr(self.operator_class, name)

@@ -173,7 +173,8 @@ def as_linkables(value: Any) -> list[Any]:
             continue
         if not isinstance(item, Linkable):
             raise AirflowException(
-                f"Relationships can only be set between tasks and task groups; got {item!r} ({type(item).__qualname__}). "
+                f"Relationships can only be set between tasks and task groups; got {item!r} "
+                f"({type(item).__qualname__}). "
                 "If it is a function decorated with @task, call it."
             )
         found.append(item)

@@ -135,7 +135,7 @@ class TemporalMapper(PartitionMapper):
         raise NotImplementedError
 
     def to_downstream(self, key: str) -> str:
-        at = dt.datetime.strptime(key, self.input_format)  # noqa: DTZ007  (keys are local times of `timezone`)
+        at = dt.datetime.strptime(key, self.input_format)
         return self.start_of_period(at).strftime(self.output_format)
 
     def serialize(self) -> dict[str, Any]:
@@ -330,7 +330,7 @@ class FanOutMapper(PartitionMapper):
     def to_downstream(self, key: str) -> Iterable[str]:
         period = str(self.upstream_mapper.to_downstream(key))
         if isinstance(self.upstream_mapper, TemporalMapper):
-            start: Any = dt.datetime.strptime(period, self.upstream_mapper.output_format)  # noqa: DTZ007
+            start: Any = dt.datetime.strptime(period, self.upstream_mapper.output_format)
             return [
                 str(self.downstream_mapper.to_downstream(at.strftime(KEY_FORMAT)))
                 for at in self.window.to_upstream(start)

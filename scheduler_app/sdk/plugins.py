@@ -1,4 +1,5 @@
-"""AirflowPlugin: plugin classes can be defined and imported; classes that they list are importable by their own path."""
+"""AirflowPlugin: plugin classes can be defined and imported; classes that they list are importable by their own
+path."""
 
 from __future__ import annotations
 

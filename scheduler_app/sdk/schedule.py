@@ -57,6 +57,7 @@ def _read(schedule: Any, dag: DAG) -> Timetable:
                 raise ValueError(f"DAG {dag.dag_id!r}: a list as schedule may only hold assets; it has {item!r}.")
         return AssetTriggeredTimetable(assets)
     raise ValueError(
-        f"DAG {dag.dag_id!r}: schedule={schedule!r} is none of: None, a cron expression or preset, a timedelta, a timetable, "
+        f"DAG {dag.dag_id!r}: schedule={schedule!r} is none of: None, a cron expression or preset, a timedelta, a "
+        "timetable, "
         "an asset expression, a list of assets."
     )

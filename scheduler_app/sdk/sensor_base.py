@@ -40,9 +40,9 @@ class PokeReturnValue:
 class BaseSensorOperator(BaseOperator, SkipMixin):
     """Override :meth:`poke`.
 
-    ``poke_interval`` and ``timeout`` in seconds (or timedeltas). Mode ``poke`` holds its slot while it waits, ``reschedule``
-    ends the attempt between two looks. A time-out fails the task without retries; with ``soft_fail`` it skips it;
-    with ``never_fail`` any error skips it; with ``silent_fail`` an error in ``poke`` counts as "not yet".
+    ``poke_interval`` and ``timeout`` in seconds (or timedeltas). Mode ``poke`` holds its slot while it waits,
+    ``reschedule`` ends the attempt between two looks. A time-out fails the task without retries; with
+    ``soft_fail`` it skips it; with ``never_fail`` any error skips it; with ``silent_fail`` an error in ``poke`` counts as "not yet".
     """
 
     ui_color = "#e6f1f2"
@@ -104,7 +104,7 @@ class BaseSensorOperator(BaseOperator, SkipMixin):
             begin = time.monotonic()
             return lambda: time.monotonic() - begin
         first = context["ti"].first_start_date or timezone.utcnow()
-        return lambda: (timezone.utcnow() - first).total_seconds()
+        return lambda: float((timezone.utcnow() - first).total_seconds())
 
     def _look(self, context: Any) -> Any:
         try:

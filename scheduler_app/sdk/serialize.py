@@ -80,7 +80,8 @@ def _task(task: Any) -> schema.Task:
     return schema.Task(
         task_id=task.task_id,
         task_display_name=task._task_display_name,
-        operator_name=task.operator_name,
+        operator_name=task.task_type,
+        operator_display_name=None if task.operator_name == task.task_type else task.operator_name,
         operator_module=canonical_module(operator_class),
         owner=task.owner,
         doc_md=task.doc_md,
@@ -208,8 +209,8 @@ def moment(value: Any, dag: Any = None) -> str | None:
     if isinstance(value, str):
         value = timezone.parse(value)
     if value.tzinfo is None:
-        value = value.replace(tzinfo=dag.timezone if dag is not None else dt.timezone.utc)
-    return dt.datetime.fromtimestamp(value.timestamp(), dt.timezone.utc).isoformat()
+        value = value.replace(tzinfo=dag.timezone if dag is not None else dt.UTC)
+    return dt.datetime.fromtimestamp(value.timestamp(), dt.UTC).isoformat()
 
 
 def seconds(value: dt.timedelta | None) -> float | None:
@@ -218,7 +219,7 @@ def seconds(value: dt.timedelta | None) -> float | None:
 
 def plain(value: Any) -> Json:
     """JSON of any value, for people to read: what has no JSON form becomes its text, without memory addresses."""
-    if value is None or isinstance(value, (bool, int, str)) and not isinstance(value, enum.Enum):
+    if value is None or (isinstance(value, (bool, int, str)) and not isinstance(value, enum.Enum)):
         return value
     if isinstance(value, float):
         return value if json.dumps(value) not in ("NaN", "Infinity", "-Infinity") else str(value)

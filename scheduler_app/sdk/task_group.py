@@ -66,7 +66,8 @@ class TaskGroup(DAGNode):
         self._group_id = self._free_id(group_id) if add_suffix_on_collision else group_id
         if self.group_id in self.used_group_ids or (self.dag is not None and self.dag.has_task(self.group_id or "")):
             raise DuplicateTaskIdFound(
-                f"The id {self.group_id!r} is taken in this DAG: give the group another one, or add_suffix_on_collision=True."
+                f"The id {self.group_id!r} is taken in this DAG: give the group another one, or "
+                "add_suffix_on_collision=True."
             )
         self.used_group_ids.add(self.group_id or "")
         parent.add(self)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
-utc = dt.timezone.utc
+utc = dt.UTC
 
 
 def utcnow() -> Any:

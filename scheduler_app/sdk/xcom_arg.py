@@ -150,7 +150,8 @@ class PlainXComArg(XComArg):
 
     def __iter__(self) -> Iterator[Any]:
         raise TypeError(
-            f"The result of task {self.operator.task_id!r} is not known while the DAG file is read, so it cannot be looped "
+            f"The result of task {self.operator.task_id!r} is not known while the DAG file is read, so it cannot be "
+            "looped "
             "over there: use .expand(), or loop inside a task."
         )
 

@@ -6,6 +6,14 @@ import copy
 import logging
 from typing import Any
 
+import croniter  # noqa: F401
+import pendulum  # noqa: F401  (each attempt would import these anew: the zygote has them before it forks)
+
+import scheduler_app.sdk.decorators.python
+import scheduler_app.sdk.operators.bash
+import scheduler_app.sdk.operators.empty
+import scheduler_app.sdk.sensors.python
+import scheduler_app.timetables  # noqa: F401
 from scheduler_app.sdk.context import set_current_context
 from scheduler_app.sdk.runtime import Port, set_port
 from scheduler_app.usercode import callbacks, context, limits, outcomes, render, results
@@ -79,7 +87,8 @@ def _execute(task: Any, built: Any, start: dict[str, Any], resume: str | None) -
 def run_callback(
     dag: Any, kind: str, task_id: str | None, start: dict[str, Any], port: Port, error: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Runs the author's callbacks of one kind (success, failure, retry, skipped, execute, sla_miss) of a task or the DAG.
+    """Runs the author's callbacks of one kind (success, failure, retry, skipped, execute, sla_miss) of a task or the
+    DAG.
 
     Each of several callbacks runs, whatever the others do; the outcome is ``failed`` when one of them raised.
     """

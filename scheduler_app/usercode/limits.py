@@ -28,7 +28,8 @@ def prepare_logging() -> None:
 
 @contextlib.contextmanager
 def execution_timeout(task: Any, context: Any) -> Iterator[None]:
-    """Raises AirflowTaskTimeout inside the block once ``execution_timeout`` is over; the supervisor kills a task that goes on.
+    """Raises AirflowTaskTimeout inside the block once ``execution_timeout`` is over; the supervisor kills a task that
+    goes on.
 
     The time counts from the attempt's own start.
     """

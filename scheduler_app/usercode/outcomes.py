@@ -125,5 +125,5 @@ def user_traceback(error: BaseException) -> str:
 
 def _instant(value: dt.datetime) -> str:
     if value.tzinfo is None:
-        value = value.replace(tzinfo=dt.timezone.utc)
+        value = value.replace(tzinfo=dt.UTC)
     return value.isoformat()

@@ -44,7 +44,7 @@ def push_result(task: Any, value: Any, port: Any, map_index: int = -1) -> int | 
     is_element = task.is_mapped or map_index >= 0 or not _declared(task)
     if value is None:
         if feeds and not is_element:
-            raise XComForMappingNotPushed()
+            raise XComForMappingNotPushed
         return None
     length = NO_LENGTH if feeds else None
     if feeds and not is_element:
@@ -66,7 +66,8 @@ def _declared(task: Any) -> bool:
 def _push_outputs(task: Any, value: Any, port: Any) -> None:
     if not isinstance(value, Mapping):
         raise TypeError(
-            f"Task {task.task_id!r} has multiple_outputs, so it must return a dict; it returned a {type(value).__qualname__}."
+            f"Task {task.task_id!r} has multiple_outputs, so it must return a dict; it returned a "
+            f"{type(value).__qualname__}."
         )
     for key in value:
         if not isinstance(key, str):

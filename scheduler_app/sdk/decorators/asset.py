@@ -108,7 +108,7 @@ class MultiAssetDefinition(BaseAsset):
 _ASSET_OPTIONS = ("name", "uri", "group", "extra", "watchers", "access_control")
 
 
-class asset:
+class asset:  # noqa: N801  (a decorator)
     """``@asset(schedule=…, uri=…)``; the arguments that a DAG takes go to the DAG."""
 
     def __init__(self, uri: Any = None, *, schedule: Any, **options: Any) -> None:
@@ -133,7 +133,7 @@ class asset:
         dags = {name: value for name, value in self.options.items() if name in _DAG_ARGUMENTS}
         return AssetDefinition(function, assets, dags)
 
-    class multi:
+    class multi:  # noqa: N801  (a decorator)
         """``@asset.multi(schedule=…, outlets=[…])``."""
 
         def __init__(self, *, schedule: Any, outlets: list[Any], **options: Any) -> None:

@@ -56,13 +56,15 @@ def check_function(function: Any, name: str) -> None:
     for parameter in inspect.signature(function).parameters.values():
         if parameter.name in CONTEXT_KEYS and parameter.default not in (None, inspect.Parameter.empty):
             raise ValueError(
-                f"The argument {parameter.name!r} of {function.__qualname__}() is filled from the context, so its default can "
+                f"The argument {parameter.name!r} of {function.__qualname__}() is filled from the context, so its "
+                "default can "
                 f"only be None, not {parameter.default!r}: write {parameter.name}=None, or rename it."
             )
 
 
 class DecoratedOperator(BaseOperator):
-    """Mixed into operators that hold a decorated function. ``op_args`` and ``op_kwargs`` are what it was called with."""
+    """Mixed into operators that hold a decorated function. ``op_args`` and ``op_kwargs`` are what it was called
+    with."""
 
     custom_operator_name: str = "@task"
 

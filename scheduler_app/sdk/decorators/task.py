@@ -35,7 +35,8 @@ class TaskDecoratorCollection:
             raise AttributeError(name)
         if name not in VARIANTS:
             raise AttributeError(
-                f"There is no @task.{name}.{did_you_mean(name, VARIANTS)} It may belong to a provider package: the variants here "
+                f"There is no @task.{name}.{did_you_mean(name, VARIANTS)} It may belong to a provider package: the "
+                "variants here "
                 f"are {', '.join(sorted(VARIANTS))}."
             )
         module, attribute = VARIANTS[name]

@@ -79,7 +79,8 @@ class BashOperator(BaseOperator):
             raise AirflowSkipException(f"The command ended with exit code {result.exit_code}: the task is skipped.")
         if result.exit_code != 0:
             raise AirflowException(
-                f"The command ended with exit code {result.exit_code}: the task fails. Its last line was: {result.output!r}"
+                f"The command ended with exit code {result.exit_code}: the task fails. Its last line was: "
+                f"{result.output!r}"
             )
         return self.output_processor(result.output)
 

@@ -20,7 +20,7 @@ class SkipMixin:
         if chosen:
             raise DownstreamTasksSkipped(tasks=chosen)
 
-    def skip_all_except(self, ti: Any, branch_task_ids: None | str | Iterable[str]) -> None:
+    def skip_all_except(self, ti: Any, branch_task_ids: str | Iterable[str] | None) -> None:
         """Skips the direct children that neither are chosen nor come after a chosen task."""
         skipped = skips_except(ti.task, branch_task_ids)
         if skipped:
@@ -65,7 +65,8 @@ def branch_ids(task: Any, chosen: Any) -> set[str]:
             found.update(root.task_id for root in groups[name].get_roots())
         else:
             raise AirflowException(
-                f"The branch {task.task_id!r} chose {name!r}, which is neither a task nor a group of DAG {dag.dag_id!r}: "
+                f"The branch {task.task_id!r} chose {name!r}, which is neither a task nor a group of DAG "
+                f"{dag.dag_id!r}: "
                 "return full ids, with the prefix of their group."
             )
     return found

@@ -57,4 +57,4 @@ def target_times(lower: Any, upper: Any, base: Any) -> tuple[Any, Any]:
 def _on(time: dt.time | None, base: Any) -> Any:
     if time is None:
         return None
-    return timezone.coerce_datetime(dt.datetime.combine(base.date(), time, tzinfo=time.tzinfo or dt.timezone.utc))
+    return timezone.coerce_datetime(dt.datetime.combine(base.date(), time, tzinfo=time.tzinfo or dt.UTC))

@@ -10,7 +10,7 @@ from typing import Any
 from scheduler_app.sdk.context import current_context
 from scheduler_app.sdk.exceptions import AirflowException
 from scheduler_app.sdk.operator import BaseOperator
-from scheduler_app.sdk.operators.branch import BranchMixIn, SkipMixin, keep_answer
+from scheduler_app.sdk.operators.branch import BranchMixIn, SkipMixin
 from scheduler_app.sdk.outlet_events import take_metadata
 
 
@@ -106,7 +106,8 @@ class BranchPythonOperator(PythonOperator, BranchMixIn):
 
 
 class ShortCircuitOperator(PythonOperator, SkipMixin):
-    """A false result skips what comes after: everything, or the direct children when trigger rules are to be respected."""
+    """A false result skips what comes after: everything, or the direct children when trigger rules are to be
+    respected."""
 
     inherits_from_skipmixin = True
 
@@ -136,8 +137,11 @@ def get_current_context() -> Any:
 
 def __getattr__(name: str) -> Any:
     if name in (
-        "PythonVirtualenvOperator", "ExternalPythonOperator", "BranchPythonVirtualenvOperator", "BranchExternalPythonOperator",
-    ):  # fmt: skip
+        "PythonVirtualenvOperator",
+        "ExternalPythonOperator",
+        "BranchPythonVirtualenvOperator",
+        "BranchExternalPythonOperator",
+    ):
         from scheduler_app.sdk.operators import virtualenv
 
         return getattr(virtualenv, name)

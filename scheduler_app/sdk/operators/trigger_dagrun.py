@@ -31,8 +31,8 @@ class TriggerDagRunLink(BaseOperatorLink):
 class TriggerDagRunOperator(BaseOperator):
     """``logical_date``: left out = now, None = a run without one. ``reset_dag_run`` clears a run that exists already.
 
-    With ``wait_for_completion`` the task ends when the run is in one of ``allowed_states`` (success) and fails when it is in
-    one of ``failed_states`` (failed); ``deferrable`` does the waiting in the triggerer.
+    With ``wait_for_completion`` the task ends when the run is in one of ``allowed_states`` (success) and fails when
+    it is in one of ``failed_states`` (failed); ``deferrable`` does the waiting in the triggerer.
     """
 
     template_fields = (

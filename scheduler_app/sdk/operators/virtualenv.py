@@ -102,7 +102,7 @@ class _OtherPythonOperator(PythonOperator):
                     else f"exit code {result.exit_code}"
                 )
                 raise AirflowException(f"The function failed under {python}: {error}")
-            return pickle.loads(Path(paths["output"]).read_bytes())
+            return pickle.loads(Path(paths["output"]).read_bytes())  # noqa: S301  (written by the task's own process)
 
     def _script(self) -> str:
         return _SCRIPT.format(source=function_source(self.python_callable), name=self.python_callable.__name__)
@@ -148,7 +148,8 @@ class ExternalPythonOperator(_OtherPythonOperator):
 
 
 class PythonVirtualenvOperator(_OtherPythonOperator):
-    """Makes an environment with ``requirements`` and runs the function in it; ``venv_cache_path`` keeps it for the next time."""
+    """Makes an environment with ``requirements`` and runs the function in it; ``venv_cache_path`` keeps it for the
+    next time."""
 
     template_fields = ("templates_dict", "op_args", "op_kwargs", "requirements", "index_urls", "venv_cache_path")
     template_ext = (".txt",)
@@ -156,13 +157,13 @@ class PythonVirtualenvOperator(_OtherPythonOperator):
     def __init__(
         self,
         *,
-        requirements: None | str | Iterable[str] = None,
+        requirements: str | Iterable[str] | None = None,
         python_version: str | None = None,
         system_site_packages: bool = True,
         pip_install_options: list[str] | None = None,
-        index_urls: None | str | list[str] = None,
-        index_urls_from_connection_ids: None | str | list[str] = None,
-        venv_cache_path: None | str | os.PathLike[str] = None,
+        index_urls: str | list[str] | None = None,
+        index_urls_from_connection_ids: str | list[str] | None = None,
+        venv_cache_path: str | os.PathLike[str] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)

@@ -111,7 +111,8 @@ class ExternalTaskSensor(BaseSensorOperator):
         unknown = sorted(set(everything) - known)
         if unknown:
             raise ValueError(
-                f"Sensor {self.task_id!r}: {unknown} are no states of a {'task' if of_tasks else 'run'}: use {sorted(known)}."
+                f"Sensor {self.task_id!r}: {unknown} are no states of a {'task' if of_tasks else 'run'}: use "
+                f"{sorted(known)}."
             )
 
     def _dates(self, context: Any) -> list[Any]:

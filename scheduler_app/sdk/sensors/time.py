@@ -21,7 +21,7 @@ class TimeSensor(BaseSensorOperator):
     @property
     def target_datetime(self) -> Any:
         """Today's target in UTC."""
-        zone = self.target_time.tzinfo or (self.dag.timezone if self.dag is not None else dt.timezone.utc)
+        zone = self.target_time.tzinfo or (self.dag.timezone if self.dag is not None else dt.UTC)
         today = timezone.utcnow().astimezone(zone).date()
         return timezone.convert_to_utc(dt.datetime.combine(today, self.target_time.replace(tzinfo=None), tzinfo=zone))
 

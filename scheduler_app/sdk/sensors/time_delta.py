@@ -11,7 +11,8 @@ from scheduler_app.sdk.sensor_base import BaseSensorOperator
 
 
 class TimeDeltaSensor(BaseSensorOperator):
-    """Ends at the end of the data interval plus ``delta`` (at ``run_after`` plus ``delta`` when there is no interval)."""
+    """Ends at the end of the data interval plus ``delta`` (at ``run_after`` plus ``delta`` when there is no
+    interval)."""
 
     template_fields = ("delta",)
 

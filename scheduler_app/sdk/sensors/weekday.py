@@ -10,7 +10,8 @@ from scheduler_app.sdk.weekday import WeekDay
 
 
 class DayOfWeekSensor(BaseSensorOperator):
-    """``week_day``: a day, its name, or several. Of the present day, or with ``use_task_logical_date`` of the run's date."""
+    """``week_day``: a day, its name, or several. Of the present day, or with ``use_task_logical_date`` of the run's
+    date."""
 
     def __init__(
         self,

@@ -1,4 +1,5 @@
-"""Triggers that wait for runs and tasks of other DAGs. They ask our side through the port, off the event loop's thread."""
+"""Triggers that wait for runs and tasks of other DAGs. They ask our side through the port, off the event loop's
+thread."""
 
 from __future__ import annotations
 
@@ -41,9 +42,17 @@ class WorkflowTrigger(BaseTrigger):
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         names = (
-            "external_dag_id", "run_ids", "logical_dates", "external_task_ids", "external_task_group_id", "failed_states",
-            "skipped_states", "allowed_states", "poke_interval", "soft_fail",
-        )  # fmt: skip
+            "external_dag_id",
+            "run_ids",
+            "logical_dates",
+            "external_task_ids",
+            "external_task_group_id",
+            "failed_states",
+            "skipped_states",
+            "allowed_states",
+            "poke_interval",
+            "soft_fail",
+        )
         return f"{_MODULE}.WorkflowTrigger", {name: getattr(self, name) for name in names}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:  # type: ignore[override]

@@ -91,4 +91,4 @@ def take(path: str) -> bool:
 
 def modified(path: str) -> dt.datetime:
     """When a file was last written, in UTC."""
-    return dt.datetime.fromtimestamp(os.path.getmtime(path), dt.timezone.utc)
+    return dt.datetime.fromtimestamp(os.path.getmtime(path), dt.UTC)

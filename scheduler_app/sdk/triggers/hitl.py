@@ -11,7 +11,8 @@ from scheduler_app.sdk import timezone
 from scheduler_app.sdk.runtime import current_port
 from scheduler_app.sdk.triggers.base import BaseTrigger, TriggerEvent
 
-#: key of the answer: {"chosen_options": […], "params_input": {…}, "responded_by_user": {"id", "name"}, "responded_at": iso}
+#: key of the answer: {"chosen_options": […], "params_input": {…}, "responded_by_user": {"id", "name"},
+#: "responded_at": iso}
 RESPONSE_KEY = "hitl_response"
 
 
