@@ -101,8 +101,10 @@ def look(
             if row[3] in LOOKED_AT:
                 _look_at_task(board, task_id, found, run, now, previous)
                 break
-    inside: Collection[str] = graph.tasks if only is None else only
-    found.touched = {task_id for task_id in found.touched if not set(graph.followers[task_id]).issubset(inside)}
+    if only is None:
+        found.touched.clear()
+    else:
+        found.touched = {task_id for task_id in found.touched if not set(graph.followers[task_id]).issubset(only)}
     return found
 
 
