@@ -10,13 +10,13 @@ from django.utils.translation import gettext_lazy as _
 
 from scheduler_app.models import Audit
 
-from .base import Derived
+from .base import Derived, one_of
 
 
 @admin.register(Audit)
 class AuditAdmin(Derived):
     list_display = ("when", "owner", "event", "dag_id", "run_id", "task_id", "reason")
-    list_filter = ("actor_kind",)
+    list_filter = (one_of("actor_kind", _("kind of actor"), "person", "task", "backfill", "command"),)
     search_fields = ("dag_id__exact",)
     search_help_text = _("The DAG's id")
     date_hierarchy = "when"

@@ -11,15 +11,16 @@ from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
 from scheduler_app.actions import hold
+from scheduler_app.engine import states
 from scheduler_app.models import DagRun
 
-from .base import Derived, asked_in_admin, for_each, is_held, state_mark
+from .base import Derived, asked_in_admin, for_each, is_held, state_mark, one_of
 
 
 @admin.register(DagRun)
 class DagRunAdmin(Derived):
     list_display = ("run_id", "dag_id", state_mark, is_held, "run_type", "run_after", "start_date", "end_date")
-    list_filter = ("state", "run_type")
+    list_filter = (one_of("state", _("state"), *states.RUN_STATES), "run_type")
     search_fields = ("dag_id__exact",)
     search_help_text = _("The DAG's id")
     ordering = ("-id",)

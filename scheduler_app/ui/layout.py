@@ -155,12 +155,12 @@ def _place(level: _Level) -> _Placed:
     sizes = dict(level.sizes)
     links: list[tuple[Key, Key]] = []
     chains: dict[Key, list[Key]] = {}
-    for key, source, target, turned in edges:
+    for key, source, target, _turned in edges:
         chain = [source, *(("via", key, at) for at in range(rank[source] + 1, rank[target])), target]
         for place, via in enumerate(chain[1:-1], rank[source] + 1):
             sizes[via], rank[via] = (0.0, 2.0), place
         links.extend(zip(chain, chain[1:], strict=False))
-        chains[key] = chain[::-1] if turned else chain
+        chains[key] = chain
     layers: list[list[Key]] = [[] for _ in range(max(rank.values(), default=-1) + 1)]
     for node in sizes:
         layers[rank[node]].append(node)
@@ -168,15 +168,29 @@ def _place(level: _Level) -> _Placed:
     _order(layers, before, after)
     ys = _heights(layers, sizes, before, after)
     at: dict[Key, Point] = {}
+    wide_of: list[float] = []
     left = 0.0
     for layer in layers:
         wide = max((sizes[node][0] for node in layer), default=0.0)
+        wide_of.append(wide)
         for node in layer:
             at[node] = (left + (wide if node in level.last else 0.0), ys[node])
         left += wide + GAP_X
     height = max((at[node][1] + sizes[node][1] for node in at), default=0.0)
-    routes = {key: [(at[via][0] + sizes[via][0] / 2, at[via][1] + 1) for via in chain[1:-1]] for key, chain in chains.items()}
+    routes = {key: _through(chain[1:-1], at, [wide_of[rank[via]] for via in chain[1:-1]]) for key, chain in chains.items()}
+    for key, _source, _target, turned in edges:
+        if turned:
+            routes[key] = routes[key][::-1]
     return _Placed(at, routes, max(0.0, left - GAP_X), height)
+
+
+def _through(vias: Sequence[Key], at: Mapping[Key, Point], widths: Sequence[float]) -> list[Point]:
+    """Level through each layer on the way, so that a line bends only in the gaps and runs behind no box."""
+    points: list[Point] = []
+    for via, wide in zip(vias, widths, strict=True):
+        x, y = at[via]
+        points += [(x, y + 1), (x + wide, y + 1)]
+    return points
 
 
 def _without_cycles(level: _Level) -> list[tuple[Key, Key, Key, bool]]:

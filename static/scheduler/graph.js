@@ -66,6 +66,15 @@ if (svg) {
     element.addEventListener("focusout", dark);
   }
 
+  // A long graph begins at its left end, at a size that can be read; "Fit" shows all of it.
+  function begin() {
+    const box = svg.getBoundingClientRect(), k = Math.max(width / box.width, height / box.height);
+    if (k <= 1.5) { fit(); return; }
+    view = { x: 0, y: Math.max(0, (height - box.height * 1.2) / 2), w: box.width * 1.2, h: box.height * 1.2 };
+    if (view.h > height) view.y = (height - view.h) / 2;
+    draw();
+  }
+
   if (fitButton) { fitButton.hidden = false; fitButton.addEventListener("click", fit); }
-  fit();
+  begin();
 }
