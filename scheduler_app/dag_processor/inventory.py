@@ -11,11 +11,11 @@ from typing import Any
 
 from django.db.models import F
 
-from scheduler_app.models import DagFile, DagModel, Job, ParseError, db
+from scheduler_app.models import DagFile, DagModel, DagRun, Job, ParseError, db
 
 from .bundle import Bundle
 from .plan import Known
-from .schedule import refresh_of
+from .schedule import has_own_class, refresh_of
 from .store import files_waiting_for, make_stale
 
 _ROWS_A_STATEMENT = 500
@@ -58,7 +58,8 @@ def load(bundle: Bundle) -> tuple[dict[str, Known], dict[str, int]]:
 def _refreshes(bundle: Bundle) -> dict[str, Any]:
     """For each file with planned schedules, when the first of them runs short of slots."""
     found: dict[str, list[Any]] = defaultdict(list)
-    planned = DagModel.objects.filter(bundle_name=bundle.name, is_stale=False, timetable__kind="custom")
+    planned = DagModel.objects.filter(bundle_name=bundle.name, is_stale=False)
+    planned = planned.filter(timetable__kind__in=["custom", "asset_or_time"])
     for path, timetable in planned.values_list("relative_fileloc", "timetable"):
         at = refresh_of(timetable)
         if at is not None:
@@ -67,15 +68,26 @@ def _refreshes(bundle: Bundle) -> dict[str, Any]:
 
 
 def planning_facts(bundle: Bundle, path: str) -> dict[str, Any]:
-    """For the DAGs of the file: the end of the last created slot, after which planned schedules go on."""
-    rows = DagModel.objects.filter(bundle_name=bundle.name, relative_fileloc=path, timetable__kind="custom")
-    return {
-        "last_slots": {
-            dag_id: {"start": start.isoformat(), "end": end.isoformat()}
-            for dag_id, start, end in rows.values_list("dag_id", "last_slot_start", "last_slot_end")
-            if start is not None and end is not None
-        }
+    """For the file's DAGs with a timetable class of their author's (docs/borders.md §7): where their plans go on, and
+    the manual runs whose data interval only that class can say."""
+    dags = DagModel.objects.filter(bundle_name=bundle.name, relative_fileloc=path)
+    last_slots = {
+        dag_id: {"start": start.isoformat(), "end": end.isoformat()}
+        for dag_id, start, end, timetable in dags.values_list("dag_id", "last_slot_start", "last_slot_end", "timetable")
+        if start is not None and end is not None and has_own_class(timetable)
     }
+    manual: dict[str, dict[str, str]] = defaultdict(dict)
+    runs = DagRun.objects.filter(state="queued", interval_pending=True)
+    runs = runs.filter(dag__bundle_name=bundle.name, dag__relative_fileloc=path)
+    for key, dag_id, logical_date, run_after in runs.values_list("pk", "dag_id", "logical_date", "run_after"):
+        manual[dag_id][str(key)] = (logical_date or run_after).isoformat()
+    return {"last_slots": last_slots, "manual": dict(manual)}
+
+
+def files_with_pending_runs(bundle_names: Iterable[str]) -> list[tuple[int, str, str]]:
+    """(run, bundle, file) of runs that wait for their data interval: the file is parsed to ask it."""
+    runs = DagRun.objects.filter(state="queued", interval_pending=True, dag__bundle_name__in=list(bundle_names))
+    return list(runs.order_by("pk").values_list("pk", "dag__bundle_name", "dag__relative_fileloc")[:_ROWS_A_STATEMENT])
 
 
 def point_to(bundle: Bundle, version: str, guard: Callable[[], None]) -> int:

@@ -129,6 +129,7 @@ class Loop:
             self._next_probe = clock + self._conf.idle_poll_seconds
             now = db.clock()
             self._processor.take_requests(now)
+            self._processor.take_pending_runs(now)
             if self._runner is not None:
                 self._runner.start_due(list(self._processor.folders), now)
         if self._looks_now(clock):

@@ -11,7 +11,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 
 #: A file is gone when so many looks in a row did not find it.
 MISSED_SCANS = 2
+#: A run whose file could not say its data interval waits so long until it is asked again.
+_TRY_AGAIN = timedelta(seconds=60)
 
 
 class Parse(Protocol):
@@ -85,6 +87,8 @@ class Processor:
         self.folders: dict[str, Folder] = {}
         self._flying: dict[tuple[str, str], _Job] = {}
         self._said: set[str] = set()
+        #: runs that wait for their data interval → when their file was last asked
+        self._tried: dict[int, datetime] = {}
 
     # ── ownership ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -160,6 +164,26 @@ class Processor:
             folder.queue[path] = None
             folder.queue.move_to_end(path, last=False)
             count += 1
+        return count
+
+    def take_pending_runs(self, now: datetime) -> int:
+        """Files whose timetable class must say the data interval of a manual run: they go first. One statement."""
+        if not self.folders:
+            return 0
+        count = 0
+        pending = inventory.files_with_pending_runs(self.folders)
+        waiting = {run for run, _, _ in pending}
+        self._tried = {run: at for run, at in self._tried.items() if run in waiting}
+        for run, name, path in pending:
+            if run in self._tried and now - self._tried[run] < _TRY_AGAIN:
+                continue
+            self._tried[run] = now
+            folder = self.folders[name]
+            if path in folder.known and folder.bundle.covers(path):
+                folder.asked.add(path)
+                folder.queue[path] = None
+                folder.queue.move_to_end(path, last=False)
+                count += 1
         return count
 
     def _ask_for(self, paths: Iterable[str]) -> None:

@@ -76,9 +76,18 @@ def refresh_at(document: Mapping[str, Json], now: datetime) -> datetime | None:
 
 def refresh_of(timetable: Mapping[str, Json]) -> datetime | None:
     """When the planned slots of one timetable run short."""
-    planned = timetable.get("planned")
-    if timetable.get("kind") == "asset_or_time":
-        return refresh_of(timetable.get("timetable") or {})
+    planned = _inner(timetable).get("planned")
     if not planned:
         return None
     return instant(planned[int(len(planned) * _USED_SHARE)]["run_after"])
+
+
+def has_own_class(timetable: Mapping[str, Json]) -> bool:
+    """Whether only a child can say the next slots of the schedule."""
+    return _inner(timetable).get("kind") == "custom"
+
+
+def _inner(timetable: Mapping[str, Json]) -> Mapping[str, Json]:
+    while timetable.get("kind") == "asset_or_time":
+        timetable = timetable.get("timetable") or {}
+    return timetable

@@ -14,7 +14,7 @@ from typing import Any
 from scheduler_app.conf import Conf
 from scheduler_app.models import AssetUse, DagFile, DagModel, DagWarning, ParseError, db
 
-from . import assets, definition, versions
+from . import assets, definition, intervals, versions
 from .bundle import Bundle
 from .scan import Stamp
 
@@ -72,6 +72,7 @@ def store(parsed: Parsed, now: datetime, conf: Conf, guard: Callable[[], None] =
         for dag_id in sorted(work.documents):
             _store_dag(work, dag_id)
         gone = _settle_the_rest(work)
+        work.news |= intervals.settle(parsed.document.get("intervals") or {}, now) > 0
         error = _store_error(work)
         _store_file(work)
         if work.news or gone:

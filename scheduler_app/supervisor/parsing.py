@@ -74,7 +74,7 @@ class ParsePool:
     def submit(self, path: str, folder: str, **facts: Any) -> None:
         """Parse the file at the absolute `path`; `folder` is the DAG folder that it lies in.
 
-        `facts` go on to ``usercode.load.parse_file`` (those that are not empty).
+        `facts` go on to ``usercode.planning.Planner`` (those that are not empty; docs/borders.md §7).
         """
         self._waiting.append(Parse(path, folder, facts={name: fact for name, fact in facts.items() if fact}))
         self._fill()

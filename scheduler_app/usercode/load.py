@@ -10,6 +10,7 @@ import sys
 import time
 import traceback
 import warnings
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -20,6 +21,8 @@ from scheduler_app.sdk.exceptions import AirflowDagDuplicatedIdException
 from scheduler_app.sdk.serialize import serialize
 
 finder.install()
+
+Visit = Callable[[DAG, dict[str, Any]], None]
 
 #: how deep a traceback is shown
 _MAX_FRAMES = 30
@@ -36,8 +39,11 @@ def import_file(path: str, folder: str) -> dict[str, DAG]:
     return {dag.dag_id: dag for dag in found}
 
 
-def parse_file(path: str, folder: str) -> dict[str, Any]:
-    """The parse result of docs/borders.md §5. Never raises what the file raises."""
+def parse_file(path: str, folder: str, visit: Visit = lambda dag, document: None) -> dict[str, Any]:
+    """The parse result of docs/borders.md §5. Never raises what the file raises.
+
+    ``visit`` gets each DAG with its document; what it raises is that DAG's error.
+    """
     started = time.monotonic()
     before = set(sys.modules)
     result: dict[str, Any] = {"op": "parsed", "file": os.path.relpath(path, folder), "dags": [], "import_error": None}
@@ -52,7 +58,7 @@ def parse_file(path: str, folder: str) -> dict[str, Any]:
                 raise
             result["import_error"] = describe_error(error, folder)
         if module is not None:
-            result["dags"], errors = _documents(module, path, folder)
+            result["dags"], errors = _documents(module, path, folder, visit)
     result["dag_errors"] = errors
     result["warnings"] = [_warning(item) for item in caught]
     result["modules"] = files_below(folder, set(sys.modules) - before, path)
@@ -114,7 +120,9 @@ def _place(dags: list[DAG], path: str, folder: str) -> None:
         dag.relative_fileloc = os.path.relpath(path, folder)
 
 
-def _documents(module: ModuleType, path: str, folder: str) -> tuple[list[dict[str, Any]], dict[str, str]]:
+def _documents(
+    module: ModuleType, path: str, folder: str, visit: Visit
+) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """Documents of the DAGs that are right, and the errors of those that are not."""
     try:
         found = collect(module)
@@ -125,7 +133,9 @@ def _documents(module: ModuleType, path: str, folder: str) -> tuple[list[dict[st
     for dag in found:
         try:
             dag.validate()
-            documents.append(serialize(dag))
+            document = serialize(dag)
+            visit(dag, document)
+            documents.append(document)
         except Exception as error:
             errors[dag.dag_id] = describe_error(error, folder)
     return documents, errors

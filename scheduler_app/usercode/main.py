@@ -128,11 +128,14 @@ def _fresh_attempt(message: dict[str, Any], fds: dict[str, int]) -> int:
 def _parse(message: dict[str, Any], fds: dict[str, int]) -> int:
     """Parse one file and send its document (docs/borders.md §5)."""
     from scheduler_app.usercode import load
+    from scheduler_app.usercode.planning import Planner
 
     proc.set_name(f"parse: {Path(message['file']).name}")
     _silence()
     channel = BlockingChannel(socket.socket(fileno=fds["wire"]), message["max_bytes"])
-    channel.send(load.parse_file(message["file"], message["folder"], **message.get("facts", {})))
+    planner = Planner(message.get("facts") or {})
+    result = load.parse_file(message["file"], message["folder"], planner.visit)
+    channel.send({**result, "intervals": planner.intervals})
     return 0
 
 

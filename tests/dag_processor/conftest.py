@@ -62,7 +62,7 @@ class FakeParser:
 
     says: dict[str, dict[str, Any]] = field(default_factory=dict)
     order: list[str] = field(default_factory=list)
-    facts: list[dict[str, Any]] = field(default_factory=list)
+    plans: list[dict[str, Any]] = field(default_factory=list)
     _waiting: list[FakeParse] = field(default_factory=list)
 
     @property
@@ -72,7 +72,7 @@ class FakeParser:
     def submit(self, path: str, folder: str, **facts: Any) -> None:
         name = os.path.relpath(path, folder)
         self.order.append(name)
-        self.facts.append(facts)
+        self.plans.append(facts)
         self._waiting.append(FakeParse(path, folder, self.says[name]))
 
     def poll(self, timeout_seconds: float) -> list[FakeParse]:
@@ -112,6 +112,7 @@ class World:
     def work(self) -> list[str]:
         self.parser.order.clear()
         self.processor.take_requests(self.now)
+        self.processor.take_pending_runs(self.now)
         while self.processor.busy:
             self.processor.submit()
             self.processor.collect(0, lambda: self.now)

@@ -59,8 +59,8 @@ def die_once(context):
 
 with DAG("calls", start_date=datetime(2024, 1, 1), schedule=None,
          on_success_callback=note("dag_success"), on_failure_callback=lambda context: time.sleep(60)):
-    EmptyOperator(task_id="work", on_failure_callback=note("task_failure"), on_success_callback=[broken, note("second")],
-                  on_skipped_callback=die_once)
+    EmptyOperator(task_id="work", on_failure_callback=note("task_failure"), on_skipped_callback=die_once,
+                  on_success_callback=[broken, note("second")])
 """
 
 

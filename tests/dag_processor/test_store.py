@@ -402,8 +402,9 @@ def test_planned_slots_are_stored_without_a_new_version_and_planned_again_when_t
     assert world.look(seconds=3 * 3600) == []
     world.says("sales.py", dag_doc("sales", timetable=custom(range(2, 9))))
     assert world.look(seconds=3600) == ["sales.py"]
-    assert world.parser.facts[-1] == {
-        "last_slots": {"sales": {"start": at(3600).isoformat(), "end": at(3600).isoformat()}}
+    assert world.parser.plans[-1] == {
+        "last_slots": {"sales": {"start": at(3600).isoformat(), "end": at(3600).isoformat()}},
+        "manual": {},
     }
     assert dag().next_dagrun_run_after == at(2 * 3600)
     assert DagVersion.objects.count() == 1
@@ -454,3 +455,43 @@ def test_dates_that_move_with_the_clock_make_no_version_however_often_the_dag_ra
         world.look(every_file=True)
     assert DagVersion.objects.count() == 1
     assert "although the file did not: start_date." in DagWarning.objects.get().message
+
+
+def test_a_manual_run_whose_timetable_is_the_authors_own_gets_its_interval_from_a_parse(world: World):
+    timetable = {"kind": "custom", "class": "my.Timetable"}
+    world.write("sales.py", dag_doc("sales", timetable=timetable))
+    world.look()
+    runs = [
+        DagRun.objects.create(dag_id="sales", run_id=f"r{n}", run_type="manual", run_after=at(n), interval_pending=True)
+        for n in range(3)
+    ]
+    keys = [str(run.pk) for run in runs]
+    world.says(
+        "sales.py",
+        dag_doc("sales", timetable=timetable),
+        intervals={
+            keys[0]: {"start": at(-60).isoformat(), "end": at(0).isoformat()},
+            keys[1]: {"error": "KeyError: 'x'"},
+            keys[2]: {"start": at(0).isoformat(), "end": at(-1).isoformat()},
+        },
+    )
+    assert world.work() == ["sales.py"]
+    assert world.parser.plans[-1]["manual"] == {"sales": {key: at(n).isoformat() for n, key in enumerate(keys)}}
+    for run in runs:
+        run.refresh_from_db()
+    assert (runs[0].data_interval_start, runs[0].data_interval_end) == (at(-60), at(0))
+    assert [run.state for run in runs] == ["queued", "failed", "failed"]
+    assert runs[0].interval_pending is False
+    assert runs[1].state_reason == "The DAG's timetable cannot say the data interval of this run: KeyError: 'x'"
+    assert world.work() == []
+
+
+def test_a_broken_file_is_asked_for_an_interval_once_a_minute(world: World):
+    world.write("sales.py", dag_doc("sales", timetable={"kind": "custom", "class": "my.Timetable"}))
+    world.look()
+    DagRun.objects.create(dag_id="sales", run_id="r", run_type="manual", run_after=at(0), interval_pending=True)
+    world.says("sales.py", import_error="boom")
+    assert world.work() == ["sales.py"]
+    assert world.work() == []
+    world.now += timedelta(seconds=60)
+    assert world.work() == ["sales.py"]
