@@ -183,6 +183,8 @@ def _expand(board: Board, task_id: str, found: Look, past: str | None) -> bool:
     unexpanded = len(rows) == 1 and rows[0][2] < 0
     if unexpanded and states[0] is not NONE:
         return False
+    if not unexpanded:
+        _remove_beyond(board, task_id, None, found)
     in_group = task_id in board.graph.map_groups
     length = board.length(task_id)
     if length.value is None:
@@ -204,12 +206,7 @@ def _fit(board: Board, task_id: str, wanted: int, unexpanded: bool, found: Look)
     rows = board.rows[task_id]
     states = board.states[task_id]
     if not unexpanded:
-        for place, ti in enumerate(rows):
-            if not 0 <= ti[2] < wanted and states[place] in LOOKED_AT:
-                states[place] = REMOVED
-                found.touched.add(task_id)
-                reason = f"What it is mapped over has {wanted} element(s) now, so there is no index {ti[2]}."
-                found.moves.append(Move(ti[0], "remove", reason))
+        _remove_beyond(board, task_id, wanted, found)
     present = {ti[2] for ti in rows if ti[2] >= 0} | ({0} if unexpanded else set())
     missing = [index for index in range(wanted) if index not in present] if len(present) < wanted else []
     if missing or unexpanded:
@@ -218,6 +215,20 @@ def _fit(board: Board, task_id: str, wanted: int, unexpanded: bool, found: Look)
         rows.extend(Ti(None, task_id, index) for index in missing)
         states.extend([NONE] * len(missing))
     return unexpanded
+
+
+def _remove_beyond(board: Board, task_id: str, wanted: int | None, found: Look) -> None:
+    """Open instances of an expanded task beyond its length, and one without an index (a new DAG version adds it)."""
+    states = board.states[task_id]
+    for place, ti in enumerate(board.rows[task_id]):
+        if states[place] not in LOOKED_AT or (ti[2] >= 0 and (wanted is None or ti[2] < wanted)):
+            continue
+        reason = "It is mapped and has its instances, so there is none without an index."
+        if ti[2] >= 0:
+            reason = f"What it is mapped over has {wanted} element(s) now, so there is no index {ti[2]}."
+        states[place] = REMOVED
+        found.touched.add(task_id)
+        found.moves.append(Move(ti[0], "remove", reason))
 
 
 def _without_length(board: Board, task_id: str, length: Length, found: Look) -> bool:

@@ -146,6 +146,13 @@ def test_a_cleared_source_that_pushes_less_removes_the_surplus_and_more_adds() -
     assert [move.ti_id for move in more.moves] == [0, 1, 2]
 
 
+def test_an_instance_without_an_index_beside_expanded_ones_is_removed_whatever_the_rule_says() -> None:
+    graph = World(dag("source >> work", {"work": {"mapped": over("source")}}), {}).graph
+    tis = [Ti(9, "source", state="failed"), Ti(1, "work", 0, "success"), Ti(2, "work")]
+    found = look(graph, tis, run=RunFact(NOW), now=NOW)
+    assert [(move.ti_id, move.verb) for move in found.moves] == [(2, "remove")]
+
+
 @pytest.mark.parametrize(
     ("ref", "length"),
     [
