@@ -107,9 +107,9 @@ class TaskInstance(Tried, Held):
                 name="ti_scheduled_order",
             ),
             models.Index(
-                fields=["pool", "dag_id", "-priority_weight", "scheduled_when", "id"],
+                fields=["pool", "dag_id", "dag_run", "-priority_weight", "scheduled_when", "id"],
                 condition=Q(state="scheduled"),
-                name="ti_scheduled_by_key",
+                name="ti_scheduled_by_run",
             ),
             models.Index(
                 fields=["dag_id", "dag_run"],

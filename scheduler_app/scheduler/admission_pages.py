@@ -72,7 +72,8 @@ CROSS JOIN LATERAL (
         UNION ALL
         SELECT next.dag_id, next.dag_run_id FROM keys CROSS JOIN LATERAL (
             SELECT t.dag_id, t.dag_run_id FROM scheduler_task_instance t
-            WHERE t.state = 'scheduled' AND t.pool = p.pool AND (t.dag_id, t.dag_run_id) > (keys.dag_id, keys.dag_run_id)
+            WHERE t.state = 'scheduled' AND t.pool = p.pool
+              AND (t.dag_id, t.dag_run_id) > (keys.dag_id, keys.dag_run_id)
             ORDER BY t.dag_id, t.dag_run_id LIMIT 1
         ) next
     )
