@@ -38,6 +38,11 @@ class Ready(NamedTuple):
     max_active_tis_per_dagrun: int | None
     priority_weight: int
     scheduled_when: datetime
+    held_at: datetime | None
+    held_until: datetime | None
+
+    def held(self, now: datetime) -> bool:
+        return self.held_at is not None and (self.held_until is None or self.held_until > now)
 
 
 class Key(NamedTuple):
@@ -48,7 +53,14 @@ class Key(NamedTuple):
 
 _NAMES = (
     *("id", "dag_id", "dag_run_id", "task_id", "pool", "pool_slots", "executor"),
-    *("max_active_tis_per_dag", "max_active_tis_per_dagrun", "priority_weight", "scheduled_when"),
+    *(
+        "max_active_tis_per_dag",
+        "max_active_tis_per_dagrun",
+        "priority_weight",
+        "scheduled_when",
+        "held_at",
+        "held_until",
+    ),
 )
 _COLUMNS = ", ".join(_NAMES)
 _ORDER = "priority_weight DESC, scheduled_when, id"
@@ -101,10 +113,6 @@ _OPEN_RUNS = """
 SELECT r.id, d.max_active_tasks FROM scheduler_dag_run r JOIN scheduler_dag d ON d.dag_id = r.dag_id
 WHERE r.id = ANY(%(runs)s) AND r.state = 'running' AND NOT d.is_paused AND NOT d.is_stale
   AND (r.held_at IS NULL OR r.held_until <= %(now)s)
-"""
-_HELD = """
-SELECT id FROM scheduler_task_instance
-WHERE id = ANY(%(ids)s) AND held_at IS NOT NULL AND (held_until IS NULL OR held_until > %(now)s)
 """
 
 
@@ -207,8 +215,7 @@ class Pages:
             return
         self._seen.update(row.id for row in page)
         limits = self._limits({row.run_id for row in page})
-        held = {row[0] for row in db.fetch(_HELD, {"ids": [row.id for row in page], "now": self.tick.now})}
-        rows = {row.id: row for row in fair_order(page) if row.run_id in limits and row.id not in held}
+        rows = {row.id: row for row in fair_order(page) if row.run_id in limits and not row.held(self.tick.now)}
         admission = admit((self._candidate(row, limits[row.run_id]) for row in rows.values()), self.room)
         self.admitted += admission.admitted
         for key, refusal in admission.refused:
