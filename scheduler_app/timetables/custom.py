@@ -18,17 +18,21 @@ class CustomTimetable(Timetable):
         self.planned = [_slot(slot) for slot in doc.get("planned", ())]
 
     def next_info(self, last: DataInterval | None, restriction: Restriction) -> RunInfo | None:
-        """The first planned slot after the last created one, or None: no more, or the child has to plan again.
+        """The next planned slot after the last created one, or None: no more, or the child has to plan again.
 
-        The author's class saw the restriction when it planned; only the end date is checked again here.
+        Without catch-up planned slots that were missed are passed over, as everywhere: the latest that is due, else the
+        next one. The author's class saw the restriction when it planned; only the end date is checked again here.
         """
+        found: RunInfo | None = None
         for slot in self.planned:
             if last is not None and (slot.interval or DataInterval.exact(slot.run_after)).end <= last.end:
                 continue
             if restriction.latest is not None and (slot.logical_date or slot.run_after) > restriction.latest:
-                return None
-            return slot
-        return None
+                break
+            if found is not None and (restriction.catchup or slot.run_after > restriction.now):
+                break
+            found = slot
+        return found
 
     def infer_manual(self, run_after: datetime) -> DataInterval | None:
         return None

@@ -231,6 +231,19 @@ def test_a_custom_timetable_goes_by_the_slots_that_were_planned() -> None:
     assert timetable.summary == "Own"
 
 
+def test_a_custom_timetable_without_catchup_passes_over_the_planned_slots_that_were_missed() -> None:
+    planned = [{"run_after": f"2024-01-0{day}T00:00:00+00:00"} for day in (2, 3, 4)]
+    timetable = from_doc({"kind": "custom", "class": "mine.Own", "planned": planned})
+    for now, expected in (
+        ("2024-01-01", "2024-01-02"),
+        ("2024-01-03T12:00", "2024-01-03"),
+        ("2024-02-01", "2024-01-04"),
+    ):
+        info = timetable.next_info(None, restriction(catchup=False, now=at(now)))
+        assert info is not None
+        assert info.run_after == at(expected)
+
+
 def test_a_wrong_document_says_what_is_wrong() -> None:
     for doc, words in (
         ({"kind": "weekly"}, "Unknown timetable kind 'weekly'"),
