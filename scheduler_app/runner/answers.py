@@ -13,8 +13,9 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from scheduler_app import access, secrets
-from scheduler_app.actions import variables
+from scheduler_app import access, secrets, wire
+from scheduler_app.actions import runs, trigger, variables
+from scheduler_app.actions.errors import Conflict, Invalid, Missing, Refused
 from scheduler_app.models import (
     Asset,
     AssetEvent,
@@ -24,6 +25,7 @@ from scheduler_app.models import (
     TaskInstance,
     Variable,
     XCom,
+    db,
 )
 from scheduler_app.models.graphs import graph_of
 from scheduler_app.runner.buffers import DELETED, Buffer
@@ -142,6 +144,42 @@ def _get_xcoms(ask: Asking) -> Any:
 
 
 # Runs and task instances
+
+
+def _trigger_dag_run(ask: Asking) -> Any:
+    conf = wire.plain(ask["conf"]) or {}
+    try:
+        run = trigger.trigger_run(
+            ask.actor,
+            ask["dag_id"],
+            ask.now,
+            run_id=ask["run_id"],
+            logical_date=ask.date("logical_date"),
+            run_after=ask.date("run_after"),
+            conf=conf,
+            note=ask["note"],
+            triggered_by="operator",
+        )
+    except Missing as error:
+        raise Refusal("DagNotFound", str(error)) from error
+    except (Refused, Invalid) as error:
+        raise Refusal("ParamValidation", str(error)) from error
+    except Conflict as error:
+        return {"run_id": _run_again(ask, error), "created": False}
+    db.notify()
+    return {"run_id": run.run_id, "created": True}
+
+
+def _run_again(ask: Asking, conflict: Conflict) -> str:
+    """With ``reset`` the run that is there is cleared instead; it may have another id on the same logical date."""
+    there = Q(run_id=ask["run_id"])
+    if ask["logical_date"]:
+        there |= Q(logical_date=ask.date("logical_date"))
+    run_id = DagRun.objects.filter(there, dag_id=ask["dag_id"]).values_list("run_id", flat=True).first()
+    if not ask["reset"] or run_id is None:
+        raise Refusal("DagRunAlreadyExists", str(conflict)) from conflict
+    runs.clear_run(ask.actor, ask["dag_id"], run_id, ask.now)
+    return run_id
 
 
 def _get_dag_run_state(ask: Asking) -> Any:
@@ -331,6 +369,7 @@ ANSWERS: dict[str, Callable[[Asking], Any]] = {
     "get_connection": _get_connection,
     "get_xcom": _get_xcom,
     "get_xcoms": _get_xcoms,
+    "trigger_dag_run": _trigger_dag_run,
     "get_dag_run_state": _get_dag_run_state,
     "get_dr_count": _get_dr_count,
     "get_ti_count": _get_ti_count,

@@ -1,0 +1,148 @@
+"""The local executor and its runner process: what is lost is told, what dies is replaced, nobody is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from runner.conftest import Place, ti_of
+from scheduler_app import process_tree
+from scheduler_app.conf import Conf
+from scheduler_app.executors.local import LocalExecutor
+from scheduler_app.models import Job
+from tests import rows
+from tests.shapes import parallel, shape
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.processes]
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+SLOW = """
+@task
+def work():
+    subprocess.Popen("setsid sleep 1012 & sleep 1013", shell=True)
+    print("ready")
+    time.sleep(1000)
+work()
+"""
+
+
+def wait_for(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, "the condition never came true"
+        time.sleep(0.01)
+    return found
+
+
+@pytest.fixture
+def own_environment(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the runner process finds: this test's database and folders."""
+    params = connection.get_connection_params()
+    address = f"{params.get('host') or '127.0.0.1'}:{params.get('port') or 5432}"
+    user = params.get("user", "postgres") + (f":{params['password']}" if params.get("password") else "")
+    monkeypatch.setenv("DATABASE_URL", f"postgresql://{user}@{address}/{params['dbname']}")
+    monkeypatch.setenv("SCHEDULER_LOG_FOLDER", str(place.logs))
+    monkeypatch.setenv("SCHEDULER_TASK_HEARTBEAT_SECONDS", "0.2")
+    monkeypatch.setenv("SCHEDULER_KILL_GRACE_SECONDS", "0.5")
+
+
+@pytest.fixture
+def local(knobs: Conf, own_environment: None) -> Iterator[LocalExecutor]:
+    made = LocalExecutor(replace(knobs, parallelism=4))
+    made.start(0)
+    yield made
+    made.stop(0)
+
+
+def test_more_work_than_slots_is_refused_and_done_later(place: Place, local: LocalExecutor) -> None:
+    path = place.file("for n in range(10):\n    PythonOperator(task_id=f'p{n}', python_callable=lambda: 1)\n")
+    (run,) = rows.trigger(place.stored(parallel(10), path))
+    assert local.slots_available() == 4
+    left = place.queued(run)
+    most = 0
+    while left:
+        left = local.accept(left)
+        most = max(most, 4 - local.slots_available())
+        time.sleep(0.005)
+    wait_for(lambda: local.slots_available() == 4)
+    assert set(rows.states(run).values()) == {"success"}
+    assert most == 4
+    assert local.lost() == []
+
+
+def test_a_killed_runner_is_told_with_what_it_had_and_replaced(place: Place, local: LocalExecutor) -> None:
+    path = place.file(SLOW)
+    (run,) = rows.trigger(place.stored(shape("work"), path))
+    (hand_out,) = place.queued(run)
+    assert local.accept([hand_out]) == []
+    wait_for(lambda: local.slots_available() == 3 and "ready" in place.log(ti_of(run, "work"), 1))
+    first = local.describe()["runner_pid"]
+    everyone = process_tree.descendants(first)
+    assert len(everyone) >= 5
+    os.kill(first, signal.SIGKILL)
+    (lost,) = wait_for(local.lost)
+    assert (lost.ti_id, lost.fence) == (hand_out.ti_id, hand_out.fence)
+    assert lost.reason == f"The runner process died (pid {first}, exit code -9)."
+    wait_for(lambda: not [pid for pid in everyone if process_tree.is_alive(pid)], seconds=2)
+    wait_for(lambda: local.slots_available() == 4)
+    assert local.describe()["runner_pid"] != first
+    wait_for(lambda: local.slots_available() and local.describe()["runner_job_id"])
+    assert Job.objects.filter(job_type="LocalTaskJob").count() == 2
+
+
+def test_stopping_gives_back_what_waits_ends_what_runs_and_leaves_nobody(place: Place, local: LocalExecutor) -> None:
+    path = place.file(SLOW)
+    (run,) = rows.trigger(place.stored(shape("work"), path))
+    local.accept(place.queued(run))
+    wait_for(lambda: "ready" in place.log(ti_of(run, "work"), 1))
+    pid = local.describe()["runner_pid"]
+    everyone = [pid, *process_tree.descendants(pid)]
+    local.stop(0.1)
+    assert [number for number in everyone if process_tree.is_alive(number)] == []
+    ti = ti_of(run, "work")
+    assert ti.state == "failed"
+    assert Job.objects.get(job_type="LocalTaskJob").state == "success"
+
+
+def test_kill_9_of_the_executors_own_process_leaves_nobody_and_ends_the_rows(
+    place: Place, own_environment: None, tmp_path: Path
+) -> None:
+    path = place.file(SLOW)
+    dag = shape("work", tasks={"work": {"retries": 3, "retry_delay": 0.0}})
+    (run,) = rows.trigger(place.stored(dag, path))
+    (hand_out,) = place.queued(run)
+    program = f"""
+import time
+import django
+django.setup()
+from scheduler_app.conf import conf
+from scheduler_app.executors.base import HandOut
+from scheduler_app.executors.local import LocalExecutor
+executor = LocalExecutor(conf())
+executor.start(0)
+executor.accept([HandOut({hand_out.ti_id}, {hand_out.fence})])
+while True:
+    executor.slots_available()
+    time.sleep(0.05)
+"""
+    environ = {**os.environ, "PYTHONPATH": str(ROOT), "DJANGO_SETTINGS_MODULE": "scheduler_app.settings"}
+    scheduler = subprocess.Popen([sys.executable, "-c", program], env=environ, cwd=tmp_path)
+    wait_for(lambda: "ready" in place.log(ti_of(run, "work"), 1))
+    everyone = process_tree.descendants(scheduler.pid)
+    assert len(everyone) >= 6  # runner, base, zygote, attempt, and its own
+    scheduler.kill()
+    scheduler.wait()
+    wait_for(lambda: not [pid for pid in everyone if process_tree.is_alive(pid)], seconds=2)
+    ti = ti_of(run, "work")
+    assert ti.state == "up_for_retry"
+    assert ti.reason.startswith("Its executor ended.")
