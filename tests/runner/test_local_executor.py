@@ -66,7 +66,7 @@ def local(knobs: Conf, own_environment: None) -> Iterator[LocalExecutor]:
 
 def test_more_work_than_slots_is_refused_and_done_later(place: Place, local: LocalExecutor) -> None:
     path = place.file("for n in range(10):\n    PythonOperator(task_id=f'p{n}', python_callable=lambda: 1)\n")
-    (run,) = rows.trigger(place.stored(parallel(10), path))
+    (run,) = rows.trigger(place.stored(parallel(10, "dag"), path))
     assert local.slots_available() == 4
     left = place.queued(run)
     most = 0
