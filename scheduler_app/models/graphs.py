@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from scheduler_app.engine.dag import from_doc
@@ -44,6 +44,28 @@ def graphs_of(version_ids: Iterable[UUID]) -> dict[UUID, Graph]:
         for version_id, document in rows:
             found[version_id] = remember(version_id, Graph(from_doc(document)))
     return found
+
+
+class Readable(NamedTuple):
+    graphs: dict[UUID, Graph]
+    #: versions whose document cannot be read, and why
+    errors: dict[UUID, Exception]
+
+
+def readable(version_ids: Iterable[UUID]) -> Readable:
+    """As :func:`graphs_of`, for callers whose other rows must go on when one document cannot be read (I5)."""
+    wanted = set(version_ids)
+    try:
+        return Readable(graphs_of(wanted), {})
+    except (TypeError, ValueError, KeyError):
+        found: dict[UUID, Graph] = {}
+        errors: dict[UUID, Exception] = {}
+        for version_id in wanted:
+            try:
+                found |= graphs_of([version_id])
+            except (TypeError, ValueError, KeyError) as error:
+                errors[version_id] = error
+        return Readable(found, errors)
 
 
 def remember(version_id: UUID, graph: Graph) -> Graph:

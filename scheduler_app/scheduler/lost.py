@@ -67,16 +67,9 @@ _Judged = tuple[TaskInstance, dict[str, Any]]
 
 def _tasks(rows: Sequence[TaskInstance]) -> dict[int, Task]:
     """Row → its task. A definition that is missing or cannot be read leaves its rows out: they end all the same."""
-    wanted = {row.dag_version_id for row in rows if row.dag_version_id is not None}
-    try:
-        compiled = graphs.graphs_of(wanted)
-    except (TypeError, ValueError, KeyError):
-        compiled = {}
-        for version in wanted:
-            try:
-                compiled |= graphs.graphs_of([version])
-            except (TypeError, ValueError, KeyError) as error:
-                log.error("DAG version %s cannot be read (%s): its lost tasks are judged without it", version, error)
+    compiled, errors = graphs.readable(row.dag_version_id for row in rows if row.dag_version_id is not None)
+    for version, error in errors.items():
+        log.error("DAG version %s cannot be read (%s): what its tasks lost is judged without it", version, error)
     return {
         row.pk: task
         for row in rows

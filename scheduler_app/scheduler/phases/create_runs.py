@@ -1,14 +1,19 @@
 """Creates the runs that are due by their schedules (F-15), at most one for each slot whoever tries (S-38).
 
 A DAG that has ``max_active_runs`` unfinished runs is dropped in SQL: that limit, at committed counts, surely refuses
-it. Nothing is stored about it, so it comes back by itself when one of them ends (I6, S-33).
+it. Nothing is stored about it, so it comes back by itself when one of them ends (I6, S-33). Its room is counted again
+under the lock of its row. Each DAG is decided on by itself; one that raises keeps its error, the others go on (I5).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from uuid import UUID
 
 from scheduler_app import metrics
+from scheduler_app.engine.graph import Graph
 from scheduler_app.engine.run_plans import RunPlan, run_id
 from scheduler_app.models import DagModel, creation, db, graphs, schedules
 from scheduler_app.models.creation import NewRun
@@ -18,12 +23,11 @@ from scheduler_app.scheduler.tick import Tick, backoff, error_text
 DAGS = 100
 #: Runs that one pass creates for one DAG that catches up.
 RUNS_PER_DAG = 16
+#: Ids that are tried for a slot whose own id another run has.
+RUN_IDS_TRIED = 10
 
 _TAKE = """
-SELECT d.dag_id, d.max_active_runs - (
-    SELECT count(*) FROM scheduler_dag_run r
-    WHERE r.dag_id = d.dag_id AND r.state IN ('queued', 'running') AND r.run_type <> 'backfill'
-) FROM scheduler_dag d
+SELECT d.dag_id FROM scheduler_dag d
 WHERE d.dag_id IN (
     SELECT dag_id FROM scheduler_dag c
     WHERE NOT is_paused AND NOT is_stale AND next_dagrun_run_after <= %(now)s
@@ -33,6 +37,17 @@ WHERE d.dag_id IN (
     ORDER BY next_dagrun_run_after, dag_id LIMIT %(limit)s
 )
 ORDER BY d.dag_id FOR NO KEY UPDATE OF d SKIP LOCKED
+"""
+_ROOM = """
+SELECT d.dag_id, d.max_active_runs - (
+    SELECT count(*) FROM scheduler_dag_run r
+    WHERE r.dag_id = d.dag_id AND r.state IN ('queued', 'running') AND r.run_type <> 'backfill'
+) FROM scheduler_dag d WHERE d.dag_id = ANY(%(dags)s)
+"""
+#: Of these slots, the ones that have no run: somebody else's run has the id that theirs would have had.
+_UNFILLED = """
+SELECT w.nth - 1 FROM unnest(%(dags)s::text[], %(slots)s::text[]) WITH ORDINALITY AS w(dag_id, slot, nth)
+WHERE NOT EXISTS (SELECT 1 FROM scheduler_dag_run r WHERE r.dag_id = w.dag_id AND r.slot_key = w.slot)
 """
 _BLAME = """
 UPDATE scheduler_dag SET schedule_failures = schedule_failures + 1, schedule_error = %(error)s,
@@ -49,39 +64,69 @@ class _Planned:
 
 
 def run(tick: Tick) -> int:
-    rows = db.fetch(_TAKE, {"now": tick.now, "limit": min(tick.limit, DAGS)})
-    room = {dag_id: free for dag_id, free in rows if free > 0}
-    tick.working_on = sorted(room)
-    dags = DagModel.objects.in_bulk(list(room))
-    compiled = graphs.graphs_of(dag.latest_version_id for dag in dags.values() if dag.latest_version_id is not None)
-    planned = []
+    tick.working_on = [row[0] for row in db.fetch(_TAKE, {"now": tick.now, "limit": min(tick.limit, DAGS)})]
+    if not tick.working_on:
+        return 0
+    room = dict(db.fetch(_ROOM, {"dags": tick.working_on}))
+    dags = DagModel.objects.in_bulk(tick.working_on)
+    compiled, errors = graphs.readable(d.latest_version_id for d in dags.values() if d.latest_version_id is not None)
+    planned: list[_Planned] = []
+    new: list[NewRun] = []
+    failed: dict[str, Exception] = {}
     for dag_id in tick.working_on:
-        dag = dags[dag_id]
-        if dag.latest_version_id not in compiled:
-            raise LookupError(f"The definition of DAG {dag_id} is not stored; it is retried when its file is parsed.")
-        planned.append(_plan(dag, min(room[dag_id], RUNS_PER_DAG), tick))
-    new = [
-        NewRun(
-            dag_id=one.dag.dag_id,
-            run_id=run_id("scheduled", run_after=plan.run_after, logical_date=plan.logical_date),
-            run_type="scheduled",
-            run_after=plan.run_after,
-            version_id=one.dag.latest_version_id,  # type: ignore[arg-type]
-            graph=compiled[one.dag.latest_version_id],  # type: ignore[index]
-            logical_date=plan.logical_date,
-            data_interval_start=plan.data_interval_start,
-            data_interval_end=plan.data_interval_end,
-            slot_key=plan.slot_key,
-            bundle_version=one.dag.bundle_version,
-            creating_job_id=tick.job_id,
-        )
-        for one in planned
-        for plan in one.plans
-    ]
-    created = [key for key in creation.create_runs(new, tick.now) if key is not None]
+        try:
+            graph = _graph(dags[dag_id], compiled, errors)
+            planned.append(_plan(dags[dag_id], min(room[dag_id], RUNS_PER_DAG), tick))
+            new += [_new_run(dags[dag_id], plan, graph, tick) for plan in planned[-1].plans]
+        except Exception as error:
+            failed[dag_id] = error
+    created = _create(new, tick.now)
     DagModel.objects.bulk_update([one.dag for one in planned], _SAVED)
-    metrics.RUNS_CREATED.inc(len(created))
-    return len(planned)
+    for dag_id, error in failed.items():
+        blame(tick, dag_id, error)
+    metrics.RUNS_CREATED.inc(created)
+    return len(planned) + len(failed)
+
+
+def _graph(dag: DagModel, compiled: Mapping[UUID, Graph], errors: Mapping[UUID, Exception]) -> Graph:
+    version = dag.latest_version_id
+    if version in errors:
+        raise errors[version]
+    if version not in compiled:
+        raise LookupError(f"The definition of DAG {dag.dag_id} is not stored; it is retried when its file is parsed.")
+    return compiled[version]
+
+
+def _new_run(dag: DagModel, plan: RunPlan, graph: Graph, tick: Tick) -> NewRun:
+    return NewRun(
+        dag_id=dag.dag_id,
+        run_id=run_id("scheduled", run_after=plan.run_after, logical_date=plan.logical_date),
+        run_type="scheduled",
+        run_after=plan.run_after,
+        version_id=dag.latest_version_id,  # type: ignore[arg-type]
+        graph=graph,
+        logical_date=plan.logical_date,
+        data_interval_start=plan.data_interval_start,
+        data_interval_end=plan.data_interval_end,
+        slot_key=plan.slot_key,
+        bundle_version=dag.bundle_version,
+        creating_job_id=tick.job_id,
+    )
+
+
+def _create(new: Sequence[NewRun], now: datetime) -> int:
+    """Inserts the runs. A slot whose run id somebody else's run has gets the first free number behind it (BC-23)."""
+    created = 0
+    for number in range(1, RUN_IDS_TRIED + 1):
+        keys = creation.create_runs(new, now)
+        created += sum(key is not None for key in keys)
+        refused = [run for run, key in zip(new, keys, strict=True) if key is None]
+        if not refused:
+            return created
+        params = {"dags": [run.dag_id for run in refused], "slots": [run.slot_key for run in refused]}
+        unfilled = [refused[row[0]] for row in db.fetch(_UNFILLED, params)]
+        new = [replace(run, run_id=f"{run.run_id.removesuffix(f'_{number - 1}')}_{number}") for run in unfilled]
+    return created
 
 
 def _plan(dag: DagModel, most: int, tick: Tick) -> _Planned:
