@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import F
 
@@ -22,11 +22,36 @@ _ROWS_A_STATEMENT = 500
 _NOWHERE = Path()
 
 
+#: "Is there anything?" and what time is it: an idle processor asks this and nothing else.
+_PROBE = """
+SELECT c.now,
+       EXISTS (SELECT 1 FROM scheduler_dag_file f
+               WHERE f.parse_requested_at IS NOT NULL AND f.bundle_name = ANY(%(bundles)s)),
+       EXISTS (SELECT 1 FROM scheduler_dag_run r WHERE r.state = 'queued' AND r.interval_pending),
+       EXISTS (SELECT 1 FROM scheduler_callback b WHERE b.state = 'pending' AND b.next_at <= c.now)
+FROM (SELECT clock_timestamp() AS now) c
+"""
+
+
+class Probe(NamedTuple):
+    """The database's clock, and whether somebody waits for this processor."""
+
+    now: datetime
+    parse_requests: bool
+    pending_runs: bool
+    due_callbacks: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Gone:
     dag_ids: tuple[str, ...]
     #: files that may define these DAGs now
     retry: tuple[str, ...]
+
+
+def probe(bundle_names: Iterable[str]) -> Probe:
+    """One statement; each answer comes from a small or partial index."""
+    return Probe(*db.fetch(_PROBE, {"bundles": list(bundle_names)})[0])
 
 
 def load(bundle: Bundle) -> tuple[dict[str, Known], dict[str, int]]:

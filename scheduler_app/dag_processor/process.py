@@ -127,11 +127,7 @@ class Loop:
             self._claim(db.clock())
         if clock >= self._next_probe:
             self._next_probe = clock + self._conf.idle_poll_seconds
-            now = db.clock()
-            self._processor.take_requests(now)
-            self._processor.take_pending_runs(now)
-            if self._runner is not None:
-                self._runner.start_due(list(self._processor.folders), now)
+            self._serve_people_and_runs()
         if self._looks_now(clock):
             self._next_scan = clock + self._conf.dag_dir_scan_seconds
             self._processor.look(db.clock(), every_file=self._limited)
@@ -139,6 +135,16 @@ class Loop:
         self._processor.submit()
         self._wait(stop, clock)
         return self._limited and self._rounds_left <= 0 and not self._processor.busy and bool(self._processor.folders)
+
+    def _serve_people_and_runs(self) -> None:
+        """What somebody waits for: a parse by a person, a data interval, callbacks."""
+        found = inventory.probe(self._processor.folders)
+        if found.parse_requests:
+            self._processor.take_requests(found.now)
+        if found.pending_runs:
+            self._processor.take_pending_runs(found.now)
+        if found.due_callbacks and self._runner is not None:
+            self._runner.start_due(list(self._processor.folders), found.now)
 
     def _looks_now(self, clock: float) -> bool:
         if self._limited:

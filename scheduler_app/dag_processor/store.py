@@ -20,6 +20,9 @@ from .scan import Stamp
 
 Json = Any
 
+#: Key, among the errors of a file by DAG id, of what the others lead to.
+_NOT_LISTED = "~"
+
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
@@ -102,7 +105,7 @@ def _lock_rows(work: _Store) -> None:
     missing = sorted(set(dag_ids) - known)
     if missing and work.errors:
         # As Airflow does: a file with an error brings nothing new; the DAGs that it had go on.
-        work.errors["~"] = f"Not listed until this file has no error: {', '.join(missing)}."
+        work.errors[_NOT_LISTED] = f"Not listed until this file has no error: {', '.join(missing)}."
         for dag_id in missing:
             del work.documents[dag_id]
     elif missing:
@@ -232,7 +235,8 @@ def files_waiting_for(dag_ids: tuple[str, ...]) -> set[str]:
 def _store_error(work: _Store) -> str | None:
     parsed = work.parsed
     where = {"bundle_name": parsed.bundle.name, "filename": parsed.path}
-    text = "\n\n".join(error.rstrip() for _, error in sorted(work.errors.items()))
+    causes = "\n\n".join(error.rstrip() for dag_id, error in sorted(work.errors.items()) if dag_id != _NOT_LISTED)
+    text = f"{causes}\n\n{work.errors[_NOT_LISTED]}" if _NOT_LISTED in work.errors else causes
     if not text:
         ParseError.objects.filter(**where).delete()
         return None
@@ -242,7 +246,7 @@ def _store_error(work: _Store) -> str | None:
     elif found.stack_trace != text:
         found.stack_trace, found.timestamp = text, work.now
         found.save(update_fields=["stack_trace", "timestamp"])
-    return text
+    return causes
 
 
 def _store_file(work: _Store) -> None:

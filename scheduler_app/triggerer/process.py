@@ -29,6 +29,7 @@ _MEGABYTE = 1024 * 1024
 _DATABASE_RETRY_SECONDS = 2.0
 #: Longest time in which a signal to stop is not noticed.
 _NAP_SECONDS = 0.25
+_BASE_IDLE_SECONDS = 60.0
 #: Processes of its own that a trigger may lose before it counts as the cause.
 _LOST_ALONE = 2
 
@@ -81,6 +82,7 @@ class Triggerer:
         self._children: dict[Group, TriggerChild] = {}
         self._losses: dict[int, int] = {}
         self._parts = itertools.count(1)
+        self._used_at = monotonic()
         self._results: list[Result] = []
         self._next_claim = self._next_renewal = self._database_retry = 0.0
 
@@ -170,6 +172,16 @@ class Triggerer:
             if not child.triggers and not child.results:
                 child.stop()
                 del self._children[group]
+        self._rest()
+
+    def _rest(self) -> None:
+        """A base without children for a while gives its memory back."""
+        monotonic = self._clocks.monotonic()
+        if self._children:
+            self._used_at = monotonic
+        elif self._base is not None and monotonic - self._used_at > _BASE_IDLE_SECONDS:
+            self._base.stop()
+            self._base = None
 
     def _claim(self, now: datetime) -> None:
         room = self._conf.triggerer_capacity - len(self.held)
