@@ -84,7 +84,7 @@ class Supervisor:
             self._children[pid] = Child(service, pid, now, None, 0)
         self._due = [(now, service, 0) for service in self._services]
         try:
-            while self._due or any(child.service.ours_to_stop for child in self._children.values()):
+            while self._goes_on():
                 self._start_due()
                 self._wait(wakeup)
                 self._reap()
@@ -93,6 +93,10 @@ class Supervisor:
             signal.set_wakeup_fd(-1)
             self._end_strays()
         return int(self._killed)
+
+    def _goes_on(self) -> bool:
+        waiting = self._stop_at is None and bool(self._due)
+        return waiting or any(child.service.ours_to_stop for child in self._children.values())
 
     def say(self, text: str) -> None:
         self._output.line(OWN_NAME, OWN_COLOUR, text)
@@ -133,7 +137,8 @@ class Supervisor:
             if self._stop_at is None:
                 self.say(f"{signal.Signals(number).name}: stopping (again to kill)")
                 self._stop_at = self._clock() + self._stop_seconds
-                self._due.clear()
+                # The database is kept alive until the others have written what they must.
+                self._due = [entry for entry in self._due if not entry[1].ours_to_stop]
                 for child in reversed(self._children.values()):
                     if child.service.ours_to_stop:
                         with contextlib.suppress(ProcessLookupError):
@@ -161,7 +166,7 @@ class Supervisor:
                 self._selector.unregister(child.lines.descriptor)
             child.lines.close()
         how = f"ended with code {code}" if code >= 0 else f"was ended by {signal.Signals(-code).name}"
-        if self._stop_at is not None:
+        if self._stop_at is not None and child.service.ours_to_stop:
             self.say(f"{child.service.name} {'stopped' if code == 0 else how}")
             return
         failures = failures_in_a_row(child.failures, self._clock() - child.started)

@@ -60,3 +60,21 @@ def test_a_terminal_that_is_gone_is_ignored() -> None:
             raise OSError(5, "Input/output error")
 
     Output(Gone(), width=3, colour=False).line("web", 36, "hello")
+
+
+def test_lines_that_nobody_reads_are_dropped_and_counted() -> None:
+    read_end, write_end = os.pipe()
+    with os.fdopen(read_end, "rb") as reader, os.fdopen(write_end, "w") as writer:
+        output = Output(writer, width=3, colour=False)
+        for number in range(1000):
+            output.line("web", 36, f"{number:04} " + "x" * 1000)
+        os.set_blocking(read_end, False)
+        kept = reader.read().decode().splitlines()
+        output.line("web", 36, "read again")
+        rest = reader.read().decode().splitlines()
+    assert 30 < len(kept) < 70
+    assert [line[6:10] for line in kept] == [f"{number:04}" for number in range(len(kept))]
+    assert rest == [
+        f"web | ({1000 - len(kept)} lines before this one were dropped: nobody read them)",
+        "web | read again",
+    ]
