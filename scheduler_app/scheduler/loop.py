@@ -50,7 +50,7 @@ class Phase:
 
 
 PHASES: tuple[Phase, ...] = (
-    Phase("sync_executors", sync_executors.run),
+    Phase("sync_executors", sync_executors.run, atomic=False),
     Phase("create_runs", create_runs.run, probe="due_dags", blame=create_runs.blame),
     Phase("create_asset_runs", create_asset_runs.run, probe="asset_events", blame=create_asset_runs.blame),
     Phase("enforce_timeouts", enforce_timeouts.run, probe="alarms", blame=enforce_timeouts.blame),

@@ -114,4 +114,5 @@ def _move(plan: Mapping[str, Sequence[_Judged]], tasks: Mapping[int, Task], now:
 
 def _callback(kind: str, row: TaskInstance, reason: str) -> Wanted:
     key = f"task_{kind}:{row.pk}:{row.fence}"
-    return Wanted(f"task_{kind}", key, row.dag_id, row.dag_run_id, {"error": reason}, row.pk, row.try_number)
+    payload = {"error": {"type": "", "message": reason}, "reason": reason}
+    return Wanted(f"task_{kind}", key, row.dag_id, row.dag_run_id, payload, row.pk, row.try_number)

@@ -12,6 +12,7 @@ from datetime import timedelta
 
 from scheduler_app import metrics
 from scheduler_app.models import db, transitions
+from scheduler_app.scheduler.lost import Hopeless, fail_for_good
 from scheduler_app.scheduler.tick import Tick
 
 log = logging.getLogger("scheduler_app.scheduler")
@@ -30,7 +31,7 @@ _ORPHANS = """
 SELECT ti.id, ti.fence, ti.lost_hand_outs FROM scheduler_task_instance ti
 LEFT JOIN scheduler_job j ON j.id = ti.queued_by_job_id
 WHERE ti.state = 'queued' AND ((j.id IS NULL OR j.state <> 'running') OR ti.handed_out_at <= %(stuck_since)s)
-ORDER BY ti.id LIMIT %(limit)s
+ORDER BY ti.id LIMIT %(limit)s FOR NO KEY UPDATE OF ti SKIP LOCKED
 """
 
 
@@ -40,16 +41,10 @@ def run(tick: Tick) -> int:
         log.warning("%s %s (pid %s on %s) is silent for its whole lease: it counts as dead", kind, job_id, pid, host)
     stuck = tick.now - timedelta(seconds=tick.conf.queued_timeout_seconds)
     rows = db.fetch(_ORPHANS, {"stuck_since": stuck, "limit": tick.limit})
-    hopeless = [(key, fence) for key, fence, lost in rows if lost + 1 >= LOST_HAND_OUTS_LIMIT]
-    if hopeless:
-        transitions.tasks(
-            "fail",
-            [key for key, _ in hopeless],
-            tick.now,
-            fences=[fence for _, fence in hopeless],
-            reason=f"It was handed out {LOST_HAND_OUTS_LIMIT} times and never began: is an executor for its queue up?",
-        )
+    given_up = f"It was handed out {LOST_HAND_OUTS_LIMIT} times and never began: is an executor for its queue up?"
+    hopeless = [Hopeless(key, given_up) for key, _, lost in rows if lost + 1 >= LOST_HAND_OUTS_LIMIT]
+    ended = fail_for_good(hopeless, tick.now)
     again = [(key, fence) for key, fence, lost in rows if lost + 1 < LOST_HAND_OUTS_LIMIT]
     moved = transitions.tasks("unqueue", [key for key, _ in again], tick.now, fences=[fence for _, fence in again])
     metrics.ORPHANS_ADOPTED.inc(len(moved))
-    return len(moved) + len(hopeless)
+    return len(moved) + ended

@@ -6,15 +6,17 @@ again, and the fence lets only one of the two start.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Sequence
 
 from scheduler_app.executors.base import HandOut
 from scheduler_app.models import db
 from scheduler_app.scheduler.tick import Tick
 
+#: Of one executor, so that what another one refuses hides nothing; rows of an executor that we lack go to the default.
 _OUTBOX = """
-SELECT id, fence, dag_id, queue, priority_weight, executor FROM scheduler_task_instance
+SELECT id, fence, dag_id, queue, priority_weight FROM scheduler_task_instance
 WHERE state = 'queued' AND handed_out_at IS NULL AND queued_by_job_id = %(job)s
+  AND (executor = %(name)s OR (%(is_default)s AND (executor IS NULL OR executor <> ALL(%(names)s::text[]))))
 ORDER BY priority_weight DESC, queued_when, id LIMIT %(limit)s
 """
 
@@ -27,22 +29,42 @@ WHERE ti.id = w.id AND ti.fence = w.fence AND coalesce(ti.state, 'none') = 'queu
 
 
 def run(tick: Tick) -> int:
-    rows = db.fetch(_OUTBOX, {"job": tick.job_id, "limit": tick.limit})
-    batches: dict[str | None, list[HandOut]] = defaultdict(list)
-    for ti_id, fence, dag_id, queue, priority, executor in rows:
-        batches[executor].append(HandOut(ti_id=ti_id, fence=fence, dag_id=dag_id, queue=queue, priority=priority))
-    handed: list[HandOut] = []
-    for name, batch in batches.items():
-        refused = set(tick.executor(name).accept(batch))
-        handed += [hand_out for hand_out in batch if hand_out not in refused]
+    """Each executor by itself; the first error is raised when all the others have been served."""
+    handed = 0
+    errors: list[Exception] = []
+    for name in tick.executors:
+        try:
+            handed += _hand_out(name, tick)
+        except Exception as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
+    return handed
+
+
+def _hand_out(name: str, tick: Tick) -> int:
+    executor = tick.executors[name]
+    batch = _outbox(name, tick)
+    if not batch:
+        return 0
+    refused = set(executor.accept(batch))
+    handed = [hand_out for hand_out in batch if hand_out not in refused]
     if handed:
+        ids, fences = [hand_out.ti_id for hand_out in handed], [hand_out.fence for hand_out in handed]
         with db.atomic():
-            db.execute(
-                _STAMP,
-                {
-                    "now": tick.now,
-                    "ids": [hand_out.ti_id for hand_out in handed],
-                    "fences": [hand_out.fence for hand_out in handed],
-                },
-            )
+            db.execute(_STAMP, {"now": tick.now, "ids": ids, "fences": fences})
     return len(handed)
+
+
+def _outbox(name: str, tick: Tick) -> Sequence[HandOut]:
+    params = {
+        "job": tick.job_id,
+        "name": name,
+        "is_default": tick.executors[name] is tick.default_executor,
+        "names": list(tick.executors),
+        "limit": tick.limit,
+    }
+    return [
+        HandOut(ti_id=ti_id, fence=fence, dag_id=dag_id, queue=queue, priority=priority)
+        for ti_id, fence, dag_id, queue, priority in db.fetch(_OUTBOX, params)
+    ]
