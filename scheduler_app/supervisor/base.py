@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from scheduler_app.supervisor import leftovers
 from scheduler_app.supervisor.environment import scrubbed
 from scheduler_app.supervisor.events import Events
 from scheduler_app.wire import Channel, Json
@@ -51,6 +52,7 @@ class Base:
 
     def __init__(self, events: Events, environ: Mapping[str, str], work_folder: str) -> None:
         self._events = events
+        leftovers.end_leftovers()
         ours, theirs = socket.socketpair()
         lifeline_read, self._lifeline = os.pipe()
         command = [sys.executable, "-m", PROGRAM, "--control", str(theirs.fileno()), "--lifeline", str(lifeline_read)]
@@ -58,7 +60,7 @@ class Base:
             [*command, "--folder", work_folder],
             # The module must be found although the package may not be installed; the base goes to its folder itself.
             cwd=_PACKAGE_PARENT,
-            env=scrubbed(environ),
+            env={**scrubbed(environ), leftovers.MARK: leftovers.mark(os.getpid())},
             stdin=subprocess.DEVNULL,
             stdout=sys.stderr if _has_fd(sys.stderr) else None,
             pass_fds=(theirs.fileno(), lifeline_read),

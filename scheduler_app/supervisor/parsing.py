@@ -137,12 +137,16 @@ class ParsePool:
             "parse",
             {"wire": theirs.detach()},
             lambda exit: self._ended(parse, exit),
-            lambda pid: setattr(parse, "pid", pid),
+            lambda pid: self._forked(parse, pid),
             file=parse.path,
             folder=parse.folder,
             facts=parse.facts,
             max_bytes=self._max_bytes,
         )
+
+    def _forked(self, parse: Parse, pid: int) -> None:
+        # The file's time begins here: a base that is still starting is not its fault.
+        parse.pid, parse.started_at = pid, self._monotonic()
 
     def _message(self, parse: Parse, message: dict[str, Any]) -> None:
         parse.document = message
@@ -191,14 +195,14 @@ class ParsePool:
     def _enforce(self) -> None:
         now = self._monotonic()
         for parse in self._running:
-            if parse.killed:
+            if parse.killed or parse.pid is None:
                 continue
             if now - parse.started_at >= self._timeout_seconds:
                 parse.killed = (
                     f"The import took longer than {self._timeout_seconds:g} s and was stopped. Move slow work "
                     "from the top level of the file into tasks, or raise parse_timeout_seconds."
                 )
-            elif self._memory_bytes and parse.pid and self._memory(parse.pid) > self._memory_bytes:
+            elif self._memory_bytes and self._memory(parse.pid) > self._memory_bytes:
                 parse.killed = (
                     f"The import took more than {self._memory_bytes // 1048576} MB of memory and was stopped. "
                     "Load data inside tasks, or raise parse_memory_mb."

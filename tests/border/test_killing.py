@@ -14,6 +14,7 @@ import pytest
 
 from border.conftest import Stage
 from scheduler_app import process_tree
+from scheduler_app.supervisor import leftovers
 
 pytestmark = pytest.mark.processes
 
@@ -100,3 +101,26 @@ def test_kill_9_of_the_supervisor_itself_leaves_no_descendant(tmp_path: Path) ->
         time.sleep(0.01)
     assert living(pids) == []
     supervisor.stdout.close()
+
+
+def test_who_survives_when_everybody_is_killed_at_once_is_ended_by_the_next_start(stage: Stage, tmp_path: Path) -> None:
+    """Supervisor, base, zygote and attempt die together: nobody is left to end the rest but the next supervisor."""
+    program = "import os, subprocess, sys, time; subprocess.Popen(['setsid', 'sleep', '1014']); time.sleep(100)"
+    gone = subprocess.Popen(["true"])
+    mark = leftovers.mark(gone.pid)
+    gone.wait()
+    parent = subprocess.Popen([sys.executable, "-c", program], env={**os.environ, leftovers.MARK: mark})
+    deadline = time.monotonic() + 5
+    while not (found := process_tree.descendants(parent.pid)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    stage.write("@task\ndef work():\n    return 1\nwork()\n")
+    assert stage.perform("work").result == 1
+    assert parent.wait(2) == -signal.SIGKILL
+    assert living(found) == []
+
+
+def test_the_children_of_a_living_supervisor_are_left_alone(stage: Stage) -> None:
+    pids, _, _ = family_of(stage)
+    assert leftovers.marked().keys() >= set(pids)
+    assert leftovers.end_leftovers() == 0
+    assert living(pids) == pids
