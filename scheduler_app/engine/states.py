@@ -65,7 +65,8 @@ TASK_VERBS: Final[dict[str, tuple[frozenset[State], State]]] = {
     # the hand-out was lost before it began, or was refused
     "unqueue": (frozenset({QUEUED}), SCHEDULED),
     "start": (frozenset({QUEUED}), RUNNING),
-    "succeed": (frozenset({RUNNING}), SUCCESS),
+    # an attempt reports it, or a trigger that ends its task itself
+    "succeed": (frozenset({RUNNING, DEFERRED}), SUCCESS),
     "fail": (
         frozenset({NONE, SCHEDULED, QUEUED, RUNNING, RESTARTING, DEFERRED, UP_FOR_RETRY, UP_FOR_RESCHEDULE}),
         FAILED,

@@ -90,12 +90,20 @@ class TriggerChild:
         if waiting is None:
             return
         if message["op"] == "event":
-            self._write_log(waiting, "info", "trigger", "The trigger fired; the task goes on.")
-            self._finish(Result(waiting.trigger_id, payload=message["payload"]))
+            self._fired(waiting, message)
         elif message["op"] == "failed":
             self._finish(Result(waiting.trigger_id, error=message["error"]))
         elif message["op"] == "log":
             self._write_log(waiting, message["level"], message["logger"], message["event"])
+
+    def _fired(self, waiting: Waiting, message: dict[str, Any]) -> None:
+        end = message.get("end")
+        said = "the task goes on" if end is None else f"the task ends as {end['state']}"
+        self._write_log(waiting, "info", "trigger", f"The trigger fired; {said}.")
+        if end is None:
+            self._finish(Result(waiting.trigger_id, payload=message["payload"]))
+        else:
+            self._finish(Result(waiting.trigger_id, end=end, claim=waiting.claim))
 
     def _finish(self, result: Result) -> None:
         del self.triggers[result.trigger_id]

@@ -13,6 +13,8 @@ from psycopg2.extras import Json
 from scheduler_app.models import Trigger, db, transitions
 from scheduler_app.runner.claims import Claim, describe_tasks
 
+from . import endings
+
 #: The method name by which a task hears that its trigger failed, and what it is told (as in Airflow).
 FAIL_METHOD = "__fail__"
 FAILURE = "Trigger failure"
@@ -56,11 +58,14 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a trigger ended: with its event (encoded by ``wire``), or with the error of its failure."""
+    """How a trigger ended: with its event (encoded by ``wire``), with an error, or by ending its task itself."""
 
     trigger_id: int
     payload: Any = None
     error: dict[str, Any] | None = None
+    #: ``{"state", "xcoms"}``: the task ends so, without another attempt; then ``claim`` describes the task
+    end: dict[str, Any] | None = None
+    claim: Claim | None = None
 
 
 def claim(job_id: int, now: datetime, lease_seconds: float, limit: int) -> list[Waiting]:
@@ -108,9 +113,14 @@ def resume(results: Sequence[Result], now: datetime) -> list[int]:
     with db.atomic():
         rows = db.fetch(_WAITING, [sorted(by_trigger)])
         moved: list[int] = []
+        going_on = [row for row in rows if by_trigger[row[0]].end is None]
         for failed in (False, True):
-            group = [row for row in rows if (by_trigger[row[0]].error is not None) == failed]
+            group = [row for row in going_on if (by_trigger[row[0]].error is not None) == failed]
             moved += _resume(group, by_trigger, now, failed=failed)
+        for trigger_id, ti_id, fence, _ in rows:
+            result = by_trigger[trigger_id]
+            if result.end is not None and result.claim is not None:
+                moved += endings.end(result.claim, ti_id, fence, result.end, now)
         Trigger.objects.filter(pk__in=sorted(by_trigger)).delete()
         if moved:
             db.notify()

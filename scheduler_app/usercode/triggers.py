@@ -25,6 +25,7 @@ from typing import Any
 from scheduler_app import proc, wire
 from scheduler_app.attempt_log import Masks
 from scheduler_app.sdk.runtime import set_port
+from scheduler_app.sdk.triggers.base import BaseTaskEndEvent
 from scheduler_app.usercode import load
 from scheduler_app.usercode.port import WirePort
 from scheduler_app.wire import BlockingChannel, Channel, Json
@@ -66,6 +67,8 @@ class Host:
     def __init__(self, control: Channel, masks: Masks) -> None:
         self._control, self._masks = control, masks
         self._tasks: dict[int, asyncio.Task[None]] = {}
+        #: those that the triggerer cancelled; others end with this process and go on elsewhere
+        self._cancelled: set[int] = set()
         self._over: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.get_ident()
@@ -106,6 +109,7 @@ class Host:
                 context.run(_current.set, key)
                 self._tasks[key] = asyncio.get_running_loop().create_task(self._run(message), context=context)
             elif message["op"] == "cancel" and message["trigger"] in self._tasks:
+                self._cancelled.add(message["trigger"])
                 self._tasks[message["trigger"]].cancel()
         self._check()
 
@@ -118,17 +122,20 @@ class Host:
         key, trigger = order["trigger"], None
         try:
             trigger = build(order)
-            payload = await _first_event(trigger)
-            self.send({"op": "event", "trigger": key, "payload": wire.encode(payload, "the event")})
+            event = await _first_event(trigger)
+            self.send({"op": "event", "trigger": key, **_described(event)})
         except asyncio.CancelledError:
-            log.info("The trigger was cancelled: nobody waits for it any more.")
+            if key in self._cancelled:
+                log.info("The trigger was cancelled: nobody waits for it any more.")
+                await self._call(trigger, "on_kill")
         except BaseException as error:
             self._failed(key, error)
             if isinstance(error, (SystemExit, KeyboardInterrupt)):
                 log.error("%s in a trigger ends that trigger alone.", type(error).__name__)
         finally:
-            await self._clean_up(trigger)
+            await self._call(trigger, "cleanup")
             self._tasks.pop(key, None)
+            self._cancelled.discard(key)
 
     def _failed(self, key: int, error: BaseException) -> None:
         lines = traceback.format_exception(error)
@@ -145,16 +152,17 @@ class Host:
             }
         )
 
-    async def _clean_up(self, trigger: Any) -> None:
-        cleanup = getattr(trigger, "cleanup", None)
-        if cleanup is None:
+    async def _call(self, trigger: Any, name: str) -> None:
+        """One of the author's hooks, if there is one; what it raises is logged."""
+        hook = getattr(trigger, name, None)
+        if hook is None:
             return
         try:
-            result = cleanup()
+            result = hook()
             if inspect.isawaitable(result):
                 await result
         except Exception:
-            log.exception("The trigger's cleanup() failed.")
+            log.exception("The trigger's %s() failed.", name)
 
     async def _watch(self) -> None:
         while True:
@@ -221,7 +229,15 @@ def build(order: dict[str, Any]) -> Any:
 
 
 async def _first_event(trigger: Any) -> Any:
-    """The payload of the first event; a trigger that ends without one is an error."""
+    """The first event; a trigger that ends without one is an error."""
     async for event in trigger.run():
-        return getattr(event, "payload", event)
+        return event
     raise RuntimeError(f"{type(trigger).__name__}.run() ended without an event: the task would wait for ever.")
+
+
+def _described(event: Any) -> dict[str, Json]:
+    """The event as the triggerer gets it; an event that ends the task says how, and what it pushes."""
+    if isinstance(event, BaseTaskEndEvent):
+        xcoms = {key: wire.encode(value, key) for key, value in (event.xcoms or {}).items()}
+        return {"payload": None, "end": {"state": event.task_instance_state, "xcoms": xcoms}}
+    return {"payload": wire.encode(getattr(event, "payload", event), "the event")}

@@ -14,7 +14,7 @@ import pytest
 from scheduler_app import attempt_log, wire
 from scheduler_app.conf import Conf
 from scheduler_app.engine.dag import Dag, Task
-from scheduler_app.models import DagRun, Job, TaskInstance, Trigger, Variable, db, transitions
+from scheduler_app.models import Callback, DagRun, Job, TaskInstance, Trigger, Variable, Wake, XCom, db, transitions
 from scheduler_app.secrets import encrypt
 from scheduler_app.triggerer import rows
 from scheduler_app.triggerer.process import Triggerer
@@ -49,12 +49,26 @@ class Waits:
         await asyncio.sleep(3600)
         yield Event(None)
 
+    async def on_kill(self):
+        self.mark("killed ")
+
     async def cleanup(self):
         self.mark("cleaned")
 
     def mark(self, text):
         with open(os.environ["TRIGGER_MARK"], "a") as file:
             file.write(text)
+
+
+class Ends:
+    def __init__(self, state, xcoms):
+        self.state, self.xcoms = state, xcoms
+
+    async def run(self):
+        from airflow.triggers.base import TaskFailedEvent, TaskSkippedEvent, TaskSuccessEvent
+
+        kinds = {"success": TaskSuccessEvent, "failed": TaskFailedEvent, "skipped": TaskSkippedEvent}
+        yield kinds[self.state](xcoms=self.xcoms)
 
 
 class Breaks:
@@ -94,7 +108,9 @@ class World:
         self.mark = folder / "mark"
         self.conf = Conf(log_folder=folder / "logs")
         default_pool()
-        dag = Dag(dag_id="waits", tasks=tuple(Task(task_id=f"t{n}") for n in range(4)))
+        dag = Dag(
+            dag_id="waits", tasks=tuple(Task(task_id=f"t{n}", retries=2, callbacks=("failure",)) for n in range(4))
+        )
         self.dag = store(dag, fileloc=str(folder / "waits.py"), relative_fileloc="waits.py")
         self.run: DagRun = trigger(self.dag)[0]
         self.job = Job.objects.create(job_type="TriggererJob", start_date=T0, latest_heartbeat=T0)
@@ -182,6 +198,20 @@ def test_a_broken_trigger_fails_its_own_task_and_no_other(world: World):
     assert "The trigger nowhere.Missing cannot be imported" in gone.next_kwargs["traceback"][-1]
 
 
+def test_a_trigger_may_end_its_task_without_another_attempt(world: World):
+    good, bad, skipped = (
+        world.defer(number, "Ends", state=state, xcoms={"found": number})
+        for number, state in enumerate(("success", "failed", "skipped"))
+    )
+    world.until(lambda: moved(good, bad, skipped))
+    assert [ti.state for ti in (good, bad, skipped)] == ["success", "failed", "skipped"]
+    assert XCom.objects.get(task_id="t0").value == 0
+    assert list(Callback.objects.values_list("kind", "task_instance_id")) == [("task_failure", bad.pk)]
+    assert bad.reason is not None
+    assert bad.reason.startswith("Its trigger ended it.")
+    assert set(Wake.objects.values_list("task_id", flat=True)) >= {"t0", "t1", "t2"}
+
+
 def test_an_event_after_the_task_went_on_by_itself_changes_nothing(world: World):
     ti = world.defer(0, "Waits")
     world.until(lambda: world.triggerer.held == {ti.trigger_id})
@@ -197,7 +227,7 @@ def test_a_trigger_that_nobody_waits_for_is_cancelled_and_cleaned_up(world: Worl
     world.until(lambda: world.mark.exists())
     assert transitions.tasks("mark_success", [ti.pk], T0) == [ti.pk]
     world.triggerer._next_renewal = 0.0
-    world.until(lambda: world.mark.read_text() == "started cleaned")
+    world.until(lambda: world.mark.read_text() == "started killed cleaned")
     assert world.triggerer.held == set()
     assert Trigger.objects.count() == 0
 
