@@ -118,13 +118,13 @@ def missing_module(fullname: str) -> str:
 
     if fullname in REMOVED:
         return f"No module named {fullname!r}: {REMOVED[fullname]}"
-    close = difflib.get_close_matches(fullname, MODULES, n=1, cutoff=0.75)
-    if close:
-        return f"No module named {fullname!r}. Did you mean {close[0]!r}?"
-    if fullname.startswith("airflow.providers."):
+    if fullname.startswith("airflow.providers.") and not fullname.startswith("airflow.providers.standard."):
         package = "-".join(fullname.split(".")[2:4])
         wanted = f"apache-airflow-providers-{package}"
         return f"No module named {fullname!r}. Install its provider package (such as {wanted}) where tasks run."
+    close = difflib.get_close_matches(fullname, MODULES, n=1, cutoff=0.75)
+    if close:
+        return f"No module named {fullname!r}. Did you mean {close[0]!r}?"
     return f"No module named {fullname!r}: this scheduler does not have it; see docs/airflow-compatibility.md."
 
 

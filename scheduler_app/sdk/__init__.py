@@ -7,6 +7,8 @@ Names are looked up when asked for, so that importing the package costs nothing.
 from __future__ import annotations
 
 import importlib
+import sys
+from types import ModuleType
 from typing import Any
 
 #: module of this package → the names that it gives to authors
@@ -43,3 +45,14 @@ def __getattr__(name: str) -> Any:
     value = getattr(importlib.import_module(f"scheduler_app.sdk.{_WHERE[name]}"), name)
     globals()[name] = value
     return value
+
+
+class _Sdk(ModuleType):
+    """Importing the module ``sdk.dag`` would put it in the place of the decorator ``dag``; the names of authors win."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (isinstance(value, ModuleType) and name in _WHERE):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Sdk

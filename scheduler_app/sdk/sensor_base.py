@@ -42,7 +42,8 @@ class BaseSensorOperator(BaseOperator, SkipMixin):
 
     ``poke_interval`` and ``timeout`` in seconds (or timedeltas). Mode ``poke`` holds its slot while it waits,
     ``reschedule`` ends the attempt between two looks. A time-out fails the task without retries; with
-    ``soft_fail`` it skips it; with ``never_fail`` any error skips it; with ``silent_fail`` an error in ``poke`` counts as "not yet".
+    ``soft_fail`` it skips it; with ``never_fail`` any error skips it; with ``silent_fail`` an error in ``poke`` counts
+    as "not yet".
     """
 
     ui_color = "#e6f1f2"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
 from typing import Any
 
 from scheduler_app import wire
@@ -38,6 +37,7 @@ class MemoryPort:
         self.events: list[dict[str, Any]] = []
         self.state: dict[str, Any] = {}
         self.previous: dict[str, Any] | None = None
+        self.outcomes: dict[tuple[str, int], dict[str, Any]] = {}
         self.questions: list[tuple[str, dict[str, Any]]] = []
         self.now: tuple[str, int] = ("", -1)
 
@@ -135,16 +135,38 @@ def start(
 ) -> dict[str, Any]:
     """A ``start`` document. ``changes``: ``ti`` and ``run`` dicts are laid over the defaults."""
     ti = {
-        "id": "7", "dag_id": dag.dag_id, "run_id": "conf_run", "task_id": task_id, "map_index": map_index, "try_number": 1,
-        "max_tries": 0, "fence": 1, "queue": "default", "pool": "default_pool", "start_date": "2024-03-15T10:21:00+00:00",
-        "first_start_date": "2024-03-15T10:21:00+00:00", "hostname": "here", "next_method": None, "next_kwargs": None,
-    }  # fmt: skip
+        "id": "7",
+        "dag_id": dag.dag_id,
+        "run_id": "conf_run",
+        "task_id": task_id,
+        "map_index": map_index,
+        "try_number": 1,
+        "max_tries": 0,
+        "fence": 1,
+        "queue": "default",
+        "pool": "default_pool",
+        "start_date": "2024-03-15T10:21:00+00:00",
+        "first_start_date": "2024-03-15T10:21:00+00:00",
+        "hostname": "here",
+        "next_method": None,
+        "next_kwargs": None,
+    }
     run = {
-        "dag_id": dag.dag_id, "run_id": "conf_run", "run_type": "manual", "logical_date": logical_date,
-        "data_interval_start": logical_date, "data_interval_end": logical_date, "run_after": LOGICAL_DATE,
-        "start_date": "2024-03-15T10:20:40+00:00", "end_date": None, "queued_at": None, "conf": {}, "state": "running",
-        "consumed_asset_events": [], "clear_number": 0,
-    }  # fmt: skip
+        "dag_id": dag.dag_id,
+        "run_id": "conf_run",
+        "run_type": "manual",
+        "logical_date": logical_date,
+        "data_interval_start": logical_date,
+        "data_interval_end": logical_date,
+        "run_after": LOGICAL_DATE,
+        "start_date": "2024-03-15T10:20:40+00:00",
+        "end_date": None,
+        "queued_at": None,
+        "conf": {},
+        "state": "running",
+        "consumed_asset_events": [],
+        "clear_number": 0,
+    }
     return {
         "op": "start",
         "ti": ti | changes.get("ti", {}),
@@ -162,15 +184,12 @@ def attempt(
     return execute.run(dag, start(dag, task_id, map_index, **changes), port)
 
 
-def run_all(
-    dag: Any, port: MemoryPort | None = None, lengths: Callable[[Any, MemoryPort], int] | None = None
-) -> MemoryPort:
-    """Runs every task once in topological order, mapped ones for each element; the outcomes are in ``port.outcomes``."""
+def run_all(dag: Any, port: MemoryPort | None = None) -> MemoryPort:
+    """Runs every task once in topological order, mapped ones for each element; ``port.outcomes`` has the outcomes."""
     port = port or MemoryPort()
-    port.outcomes = {}  # type: ignore[attr-defined]
     for task in dag.topological_sort():
         for index in indexes(task, port):
-            port.outcomes[task.task_id, index] = attempt(dag, task.task_id, port, index)  # type: ignore[attr-defined]
+            port.outcomes[task.task_id, index] = attempt(dag, task.task_id, port, index)
     return port
 
 
