@@ -40,7 +40,7 @@ _RANGES = (
 FILTERS = (
     *_RANGES,
     *params.bounds("updated_at", "changed_at"),
-    params.any_of("run_type", read=params.one_of(*RUN_TYPES, "operator_triggered")),
+    params.any_of("run_type", read=params.one_of(*RUN_TYPES)),
     params.any_of("state", read=params.one_of(*states.RUN_STATES)),
     params.any_of("dag_version", "dag_version__version_number", params.whole),
     params.exact("bundle_version"),

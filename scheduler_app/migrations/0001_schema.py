@@ -253,7 +253,7 @@ class Migration(migrations.Migration):
                 ('held_until', models.DateTimeField(blank=True, null=True)),
                 ('id', models.BigAutoField(primary_key=True, serialize=False)),
                 ('run_id', models.CharField(max_length=250)),
-                ('run_type', models.CharField(choices=[('scheduled', 'scheduled'), ('manual', 'manual'), ('backfill', 'backfill'), ('asset_triggered', 'asset_triggered'), ('asset_materialization', 'asset_materialization')], max_length=30)),
+                ('run_type', models.CharField(choices=[('scheduled', 'scheduled'), ('manual', 'manual'), ('operator_triggered', 'operator_triggered'), ('backfill', 'backfill'), ('asset_triggered', 'asset_triggered'), ('asset_materialization', 'asset_materialization')], max_length=30)),
                 ('state', models.CharField(default='queued', max_length=20)),
                 ('moved_by', models.CharField(default='create', max_length=20)),
                 ('state_reason', models.TextField(blank=True, null=True)),

@@ -14,7 +14,7 @@ from . import db
 from .dag import DagModel, DagVersion
 from .hold import Held
 
-RUN_TYPES = ("scheduled", "manual", "backfill", "asset_triggered", "asset_materialization")
+RUN_TYPES = ("scheduled", "manual", "operator_triggered", "backfill", "asset_triggered", "asset_materialization")
 
 
 class DagRunQuerySet(models.QuerySet["DagRun"]):

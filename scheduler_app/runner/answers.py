@@ -159,6 +159,7 @@ def _trigger_dag_run(ask: Asking) -> Any:
             conf=conf,
             note=ask["note"],
             triggered_by="operator",
+            run_type="operator_triggered",
         )
     except Missing as error:
         raise Refusal("DagNotFound", str(error)) from error
