@@ -14,8 +14,11 @@ import threading
 import time
 from collections.abc import Iterable
 from datetime import datetime
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+
+from scheduler_app import process_tree
 
 from . import db
 from .job import Job
@@ -52,7 +55,7 @@ class Lease:
             pid=os.getpid(),
             start_date=now,
             latest_heartbeat=now,
-            detail=self._detail,
+            detail={**self._detail, **identity()},
         ).pk
         self._thread.start()
         return self
@@ -107,12 +110,48 @@ class Lease:
             db.close()
 
 
+def identity() -> dict[str, Any]:
+    """What a job row says so that a neighbour on the same machine sees its process end (:func:`bury_neighbours`)."""
+    return {"machine": _machine(), "start_ticks": process_tree.start_ticks(os.getpid())}
+
+
+def _machine() -> str:
+    """The same for processes that see each other's process ids: one boot, one namespace of process ids."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return ""
+
+
+def bury_neighbours(now: datetime, job_type: str | None = None) -> list[int]:
+    """Ends the rows of jobs whose process was on this machine and is gone, before their lease is over; their ids."""
+    machine = _machine()
+    if not machine:
+        return []
+    neighbours = Job.objects.filter(state="running", detail__machine=machine)
+    if job_type is not None:
+        neighbours = neighbours.filter(job_type=job_type)
+    gone = [
+        key
+        for key, pid, ticks in neighbours.values_list("pk", "pid", "detail__start_ticks")
+        # a process id may be in use again; together with the start it names one process
+        if pid is not None
+        and ticks is not None
+        and (process_tree.start_ticks(pid) != ticks or not process_tree.is_alive(pid))
+    ]
+    if gone:
+        Job.objects.filter(pk__in=gone, state="running").update(state="failed", end_date=now, bundle_names=[])
+    return gone
+
+
 def claim_bundles(job_id: int, wanted: Iterable[str], now: datetime, lease_seconds: float) -> set[str]:
     """Makes `job_id` the owner of those bundles that no other living processor owns, and returns all that it owns now.
 
     A processor that was silent for its lease is ended here, so that its writes match nothing any more.
     """
     names = set(wanted)
+    bury_neighbours(now, "DagProcessorJob")
     with db.atomic():
         db.execute("SELECT pg_advisory_xact_lock(%s)", [_CLAIM_LOCK])
         others = Job.objects.filter(job_type="DagProcessorJob", state="running").exclude(pk=job_id)

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 
 from scheduler_app.conf import Conf, conf
 from scheduler_app.models import db
-from scheduler_app.models.lease import Lease, LeaseLost
+from scheduler_app.models.lease import Lease, LeaseLost, bury_neighbours
 from scheduler_app.supervisor.base import Base, Exit
 from scheduler_app.supervisor.child import Clocks
 from scheduler_app.supervisor.events import Events
@@ -162,6 +162,7 @@ class Triggerer:
             return rows.resume([Result(result.trigger_id, error=told)], now)
 
     def _renew(self, now: datetime) -> None:
+        bury_neighbours(now, "TriggererJob")
         rows.drop_unwanted()
         held = self.held
         lost = held - rows.renew(self._job_id, held, now, self._conf.lease_seconds)

@@ -21,8 +21,10 @@ FAILURE = "Trigger failure"
 
 _CLAIM = """
 UPDATE scheduler_trigger SET triggerer_id = %(job)s, claimed_until = %(until)s
-WHERE id IN (SELECT id FROM scheduler_trigger WHERE claimed_until IS NULL OR claimed_until <= %(now)s
-             ORDER BY id LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
+WHERE id IN (SELECT id FROM scheduler_trigger t
+             WHERE claimed_until IS NULL OR claimed_until <= %(now)s
+                OR EXISTS (SELECT 1 FROM scheduler_job j WHERE j.id = t.triggerer_id AND j.state <> 'running')
+             ORDER BY id LIMIT %(limit)s FOR UPDATE OF t SKIP LOCKED)
 RETURNING id
 """
 _RENEW = """

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from datetime import timedelta
 
 import pytest
 
+from scheduler_app import process_tree
 from scheduler_app.models import Job, db
-from scheduler_app.models.lease import Lease, LeaseLost, claim_bundles
+from scheduler_app.models.lease import Lease, LeaseLost, bury_neighbours, claim_bundles, identity
 
 from .conftest import T0, at
+
+
+BORN = {"start_date": T0, "latest_heartbeat": T0}
 
 
 def job(seconds: float = 0) -> Job:
@@ -62,3 +68,24 @@ def test_a_process_that_could_not_beat_for_its_lease_counts_itself_as_dead(monke
         now += 0.1
         with pytest.raises(LeaseLost):
             lease.check()
+
+
+@pytest.mark.django_db
+def test_a_job_whose_process_is_gone_from_this_machine_is_ended_before_its_lease_is_over():
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    here = identity()
+    living = {**here, "start_ticks": process_tree.start_ticks(child.pid)}
+    alive, reused, elsewhere = (
+        Job.objects.create(job_type="DagProcessorJob", pid=child.pid, bundle_names=[name], detail=detail, **BORN)
+        for name, detail in (
+            ("dags", living),
+            ("reused", {**here, "start_ticks": 1}),
+            ("elsewhere", {"machine": "another", "start_ticks": 1}),
+        )
+    )
+    assert bury_neighbours(at(1)) == [reused.pk]
+    child.communicate(b"\n")
+    assert claim_bundles(job(1).pk, ["dags", "elsewhere"], at(2), 30) == {"dags"}
+    for row in (alive, elsewhere):
+        row.refresh_from_db()
+    assert [alive.state, elsewhere.state] == ["failed", "running"]
