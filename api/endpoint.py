@@ -7,6 +7,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, ClassVar
 
+from django.http import HttpResponse
 from rest_framework import exceptions
 from rest_framework.parsers import JSONParser
 from rest_framework.renderers import JSONRenderer
@@ -80,6 +81,11 @@ class Endpoint(APIView):
         for name, values in request.query_params.lists():
             if any("\x00" in value for value in values):
                 raise errors.not_valid("value_error", ["query", name], "Value holds a NUL character", None)
+
+
+def null(status: int = 200) -> HttpResponse:
+    """The JSON value null, which DRF would leave out."""
+    return HttpResponse("null", status=status, content_type="application/json")
 
 
 def asks_for(request: Request, media: str) -> bool:

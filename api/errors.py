@@ -53,6 +53,11 @@ _STATUS: dict[type[Exception], int] = {
 }
 
 
+def status_of(error: Exception) -> int:
+    """The status that an error of an action is answered with."""
+    return next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 422)
+
+
 def handle(error: Exception, context: dict[str, Any]) -> Response | None:
     """DRF's exception handler of our endpoints: what it does not know is a bug and stays a 500 with a traceback."""
     if isinstance(error, Problem):

@@ -10,10 +10,12 @@ from . import errors
 from .endpoint import Endpoint
 from .resources import (
     assets,
+    bulk_runs,
     connections,
     dags,
     dependencies,
     logs,
+    materialize,
     monitor,
     pools,
     records,
@@ -67,14 +69,15 @@ urlpatterns = [
     path("dagSources/<str:dag_id>", dags.DagSourceView.as_view()),
     path("parseDagFile/<str:file_token>", dags.ParseDagFileView.as_view()),
     # runs
-    path(f"{_DAG}/dagRuns", runs.RunsView.as_view()),
+    path(f"{_DAG}/dagRuns", bulk_runs.RunListView.as_view()),
     path(f"{_DAG}/dagRuns/list", runs.RunsBatchView.as_view()),
+    path(f"{_DAG}/clearDagRuns", bulk_runs.ClearRunsView.as_view()),
     path(_RUN, runs.RunView.as_view()),
     path(f"{_RUN}/clear", runs.RunClearView.as_view()),
     path(f"{_RUN}/wait", runs.WaitView.as_view()),
     path(f"{_RUN}/upstreamAssetEvents", runs.UpstreamEventsView.as_view()),
     # task instances
-    path(f"{_RUN}/taskInstances", task_instances.TaskInstancesView.as_view()),
+    path(f"{_RUN}/taskInstances", bulk_runs.TaskInstanceListView.as_view()),
     path(f"{_RUN}/taskInstances/list", task_instances.TaskInstancesBatchView.as_view()),
     path(_TASK, task_instances.TaskInstanceView.as_view()),
     path(f"{_TASK}/dry_run", task_instances.PatchDryRunView.as_view()),
@@ -100,6 +103,7 @@ urlpatterns = [
     path("assets/aliases/<str:asset_alias_id>", assets.AliasView.as_view()),
     path("assets/events", assets.AssetEventsView.as_view()),
     path("assets/<str:asset_id>", assets.AssetView.as_view()),
+    path("assets/<str:asset_id>/materialize", materialize.MaterializeView.as_view()),
     path("assets/<str:asset_id>/queuedEvents", assets.QueuedEventsView.as_view()),
     # what an operator keeps
     path("pools", pools.PoolsView.as_view()),

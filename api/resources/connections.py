@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import Any
 
 from rest_framework import serializers
@@ -10,10 +11,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from scheduler_app import secrets
+from scheduler_app.access import Actor
 from scheduler_app.actions import connections as connection_actions
 from scheduler_app.models import Connection
 
-from .. import bodies, errors, masking, pages, params
+from .. import bodies, bulk, errors, masking, pages, params
 from ..endpoint import Endpoint
 
 ORDER = {name: name for name in ("id", "connection_id", "conn_type", "description", "host", "port")} | {
@@ -76,6 +78,35 @@ class ConnectionBody(bodies.Body):
         return value
 
 
+def create_from(actor: Actor, body: dict[str, Any], now: datetime) -> Connection:
+    return connection_actions.create(actor, now=now, **{k: v for k, v in body.items() if k != "team_name"})
+
+
+def change_from(actor: Actor, connection_id: str, fields: dict[str, Any], now: datetime) -> Connection:
+    """Sets fields; what a client read masked and writes back stays as it was."""
+    changed = {k: v for k, v in fields.items() if k not in ("connection_id", "team_name")}
+    if masking.is_mask(changed.get("password")):
+        del changed["password"]
+    if changed.get("extra"):
+        changed["extra"] = _restored(connection_id, changed["extra"])
+    return connection_actions.change(actor, connection_id, now, **changed)
+
+
+BULK = bulk.Kind(
+    body=ConnectionBody,
+    name_of=lambda body: body["connection_id"],
+    existing=lambda actor, some: set(
+        Connection.objects.filter(connection_id__in=[body["connection_id"] for body in some]).values_list(
+            "connection_id", flat=True
+        )
+    ),
+    create=create_from,
+    update=lambda actor, body, now: change_from(actor, body["connection_id"], body, now),
+    delete=lambda actor, body, now: connection_actions.delete(actor, body["connection_id"], now),
+    from_name=lambda name: {"connection_id": name},
+)
+
+
 class ConnectionsView(Endpoint):
     kind = "connection"
 
@@ -86,9 +117,11 @@ class ConnectionsView(Endpoint):
         return Response({"connections": [document(row) for row in found.rows], "total_entries": found.total})
 
     def post(self, request: Request) -> Response:
-        body = bodies.read(request, ConnectionBody)
-        body.pop("team_name", None)
-        return Response(document(connection_actions.create(self.actor, now=self.now, **body)), status=201)
+        made = create_from(self.actor, bodies.read(request, ConnectionBody), self.now)
+        return Response(document(made), status=201)
+
+    def patch(self, request: Request) -> Response:
+        return Response(bulk.perform(self.actor, request, BULK, self.now))
 
 
 class ConnectionView(Endpoint):
@@ -102,13 +135,7 @@ class ConnectionView(Endpoint):
         if body["connection_id"] != connection_id:
             raise errors.Problem(400, "The connection_id in the request body does not match the URL parameter")
         fields = bodies.masked(body, request, FIELDS)
-        fields = {k: v for k, v in fields.items() if k not in ("connection_id", "team_name")}
-        # What a client read masked and writes back stays as it was.
-        if masking.is_mask(fields.get("password")):
-            del fields["password"]
-        if fields.get("extra"):
-            fields["extra"] = _restored(connection_id, fields["extra"])
-        return Response(document(connection_actions.change(self.actor, connection_id, self.now, **fields)))
+        return Response(document(change_from(self.actor, connection_id, fields, self.now)))
 
     def delete(self, request: Request, connection_id: str) -> Response:
         connection_actions.delete(self.actor, connection_id, self.now)

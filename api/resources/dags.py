@@ -19,7 +19,7 @@ from scheduler_app.models import AssetUse, DagModel, DagTag, DagVersion, SourceB
 from scheduler_app.queries import rows as queries
 
 from .. import bodies, errors, pages, params
-from ..endpoint import Endpoint, asks_for
+from ..endpoint import Endpoint, asks_for, null
 from ..render import iso_duration, read_file_token, stamp
 from . import documents
 
@@ -313,7 +313,7 @@ class DagWarningsView(Endpoint):
 class ParseDagFileView(Endpoint):
     kind = "dag"
 
-    def put(self, request: Request, file_token: str) -> Response:
+    def put(self, request: Request, file_token: str) -> HttpResponse:
         try:
             bundle, path = read_file_token(file_token)
         except (BadSignature, ValueError, TypeError) as error:
@@ -322,4 +322,4 @@ class ParseDagFileView(Endpoint):
         if dag is None:
             raise errors.Problem(404, f"File not found: no DAG that you may change is defined in {path}.")
         dag_actions.parse_now(self.actor, dag, self.now)
-        return Response(None, status=201)
+        return null(201)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from scheduler_app.access import Actor
 from scheduler_app.actions import pools as pool_actions
 from scheduler_app.models import Pool
 from scheduler_app.models.pool import PoolUse
 
-from .. import bodies, errors, pages, params
+from .. import bodies, bulk, errors, pages, params
 from ..endpoint import Endpoint
 
 ORDER = {"id": "id", "name": "pool", "pool": "pool", "slots": "slots"}
@@ -53,6 +55,35 @@ class PoolPatchBody(bodies.Body):
     team_name = bodies.Text(required=False, allow_null=True, max_length=50)
 
 
+def create_from(actor: Actor, body: dict[str, Any], now: datetime) -> Pool:
+    return pool_actions.create(
+        actor,
+        body["name"],
+        body["slots"],
+        now,
+        description=body.get("description"),
+        include_deferred=body["include_deferred"],
+    )
+
+
+def _change_from(actor: Actor, body: dict[str, Any], now: datetime) -> Pool:
+    fields = {key: body[key] for key in ("slots", "description", "include_deferred") if key in body}
+    return pool_actions.change(actor, body["name"], now, **fields)
+
+
+BULK = bulk.Kind(
+    body=PoolBody,
+    name_of=lambda body: body["name"],
+    existing=lambda actor, some: set(
+        Pool.objects.filter(pool__in=[body["name"] for body in some]).values_list("pool", flat=True)
+    ),
+    create=create_from,
+    update=_change_from,
+    delete=lambda actor, body, now: pool_actions.delete(actor, body["name"], now),
+    from_name=lambda name: {"name": name},
+)
+
+
 class PoolsView(Endpoint):
     kind = "pool"
 
@@ -63,16 +94,11 @@ class PoolsView(Endpoint):
         return Response({"pools": [document(row, use[row.pool]) for row in found.rows], "total_entries": found.total})
 
     def post(self, request: Request) -> Response:
-        body = bodies.read(request, PoolBody)
-        made = pool_actions.create(
-            self.actor,
-            body["name"],
-            body["slots"],
-            self.now,
-            description=body.get("description"),
-            include_deferred=body["include_deferred"],
-        )
+        made = create_from(self.actor, bodies.read(request, PoolBody), self.now)
         return Response(document(made, Pool.objects.use()[made.pool]), status=201)
+
+    def patch(self, request: Request) -> Response:
+        return Response(bulk.perform(self.actor, request, BULK, self.now))
 
 
 class PoolView(Endpoint):

@@ -5,19 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import Q
+from django.http import HttpResponse
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from scheduler_app import access
 from scheduler_app.access import Actor
-from scheduler_app.actions import clear, mark, notes, selection
+from scheduler_app.actions import clear, mark, notes, selection, task_instances
 from scheduler_app.engine import states
 from scheduler_app.models import TaskInstance
 from scheduler_app.queries import rows as queries
 
 from .. import bodies, errors, params
-from ..endpoint import Endpoint
+from ..endpoint import Endpoint, null
 from . import documents
 from .dags import visible
 from .runs import as_query, batch_fields, listing, visible_run
@@ -252,6 +253,13 @@ class TaskInstanceView(_OneTask):
         body = _read_patch(request)
         tasks = self.picked(request, dag_id, dag_run_id, task_id, None)
         return self.act(_wanted(dag_id, dag_run_id, tasks, body), body)
+
+    def delete(self, request: Request, dag_id: str, dag_run_id: str, task_id: str) -> HttpResponse:
+        index = params.get(request.query_params, "map_index", params.whole, -1)
+        wanted = selection.Wanted(dag_id, tasks=[(task_id, index)], runs=[dag_run_id])
+        visible_task(self.actor, dag_id, dag_run_id, task_id, index)
+        task_instances.delete(self.actor, wanted, self.now)
+        return null()
 
 
 class MappedTaskInstanceView(_OneTask):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import Any
 
 from rest_framework import serializers
@@ -10,10 +11,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from scheduler_app import secrets
+from scheduler_app.access import Actor
 from scheduler_app.actions import variables as variable_actions
 from scheduler_app.models import Variable
 
-from .. import bodies, errors, masking, pages, params
+from .. import bodies, bulk, errors, masking, pages, params
 from ..endpoint import Endpoint
 
 ORDER = {"id": "id", "key": "key", "_val": "id", "description": "description", "is_encrypted": "id", "team_name": "id"}
@@ -42,6 +44,31 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, indent=2)
 
 
+def create_from(actor: Actor, body: dict[str, Any], now: datetime) -> Variable:
+    return variable_actions.create(actor, body["key"], _text(body["value"]), now, description=body.get("description"))
+
+
+def change_from(actor: Actor, key: str, fields: dict[str, Any], now: datetime) -> Variable:
+    changed = {name: fields[name] for name in ("description",) if name in fields}
+    # A client that reads and writes back sends the mask; that must not become the value.
+    if "value" in fields and not masking.is_mask(fields["value"]):
+        changed["value"] = _text(fields["value"])
+    return variable_actions.change(actor, key, now, **changed)
+
+
+BULK = bulk.Kind(
+    body=VariableBody,
+    name_of=lambda body: body["key"],
+    existing=lambda actor, some: set(
+        Variable.objects.filter(key__in=[body["key"] for body in some]).values_list("key", flat=True)
+    ),
+    create=create_from,
+    update=lambda actor, body, now: change_from(actor, body["key"], body, now),
+    delete=lambda actor, body, now: variable_actions.delete(actor, body["key"], now),
+    from_name=lambda name: {"key": name},
+)
+
+
 class VariablesView(Endpoint):
     kind = "variable"
 
@@ -51,11 +78,11 @@ class VariablesView(Endpoint):
         return Response({"variables": [document(row) for row in found.rows], "total_entries": found.total})
 
     def post(self, request: Request) -> Response:
-        body = bodies.read(request, VariableBody)
-        made = variable_actions.create(
-            self.actor, body["key"], _text(body["value"]), self.now, description=body.get("description")
-        )
+        made = create_from(self.actor, bodies.read(request, VariableBody), self.now)
         return Response(document(made), status=201)
+
+    def patch(self, request: Request) -> Response:
+        return Response(bulk.perform(self.actor, request, BULK, self.now))
 
 
 class VariableView(Endpoint):
@@ -72,11 +99,7 @@ class VariableView(Endpoint):
         if body["key"] != variable_key:
             raise errors.Problem(400, "Invalid body, key from request body doesn't match uri parameter")
         fields = bodies.masked(body, request, {"key", "value", "description", "team_name"})
-        changed = {name: fields[name] for name in ("description",) if name in fields}
-        # A client that reads and writes back sends the mask; that must not become the value.
-        if "value" in fields and not masking.is_mask(fields["value"]):
-            changed["value"] = _text(fields["value"])
-        return Response(document(variable_actions.change(self.actor, variable_key, self.now, **changed)))
+        return Response(document(change_from(self.actor, variable_key, fields, self.now)))
 
     def delete(self, request: Request, variable_key: str) -> Response:
         variable_actions.delete(self.actor, variable_key, self.now)

@@ -8,7 +8,7 @@ import pytest
 
 from scheduler_app.access import KINDS, ROLES, of_user
 from scheduler_app.access.permissions import codename
-from scheduler_app.models import Asset, AssetEvent, AssetQueuedEvent, Audit, Connection, ParseError, Variable
+from scheduler_app.models import Asset, AssetEvent, AssetQueuedEvent, AssetUse, Audit, Connection, ParseError, Variable
 from scheduler_app.secrets import encrypt
 from tests.rows import T0
 
@@ -71,6 +71,14 @@ MATRIX = [
     ("GET", "assets/1/queuedEvents", None, VIEWER),
     ("GET", "dags/etl/assets/queuedEvents", None, VIEWER),
     ("DELETE", "dags/etl/assets/queuedEvents", None, USER),
+    ("PATCH", "pools", {"actions": []}, OP),
+    ("PATCH", "variables", {"actions": []}, OP),
+    ("PATCH", "connections", {"actions": []}, OP),
+    ("PATCH", "dags/etl/dagRuns", {"actions": []}, USER),
+    ("PATCH", TI, {"actions": []}, USER),
+    ("POST", "dags/etl/clearDagRuns", {"dag_runs": [{"dag_run_id": "run0"}]}, USER),
+    ("POST", "assets/1/materialize", {}, USER),
+    ("DELETE", f"{TI}/check", None, USER),
     ("GET", "importErrors", None, VIEWER),
     ("GET", "jobs", None, VIEWER),
     ("GET", "eventLogs", None, OP),
@@ -87,6 +95,7 @@ def world(etl, run):
     asset = Asset.objects.create(pk=1, name="lake", uri="s3://lake", created_at=T0, updated_at=T0)
     event = AssetEvent.objects.create(asset=asset, timestamp=T0)
     AssetQueuedEvent.objects.create(dag=etl, asset=asset, event=event, created_at=T0)
+    AssetUse.objects.create(dag=etl, asset=asset, kind="outlet", task_id="load", created_at=T0)
     Variable.objects.create(key="v", value_encrypted=encrypt("1"))
     Connection.objects.create(connection_id="pg", conn_type="postgres")
     ParseError.objects.create(timestamp=T0, filename="bad.py", stack_trace="SyntaxError")

@@ -112,6 +112,12 @@ REQUESTS: list[tuple[str, str, Any]] = [
     ("POST", "dags/etl/dagRuns", {"logical_date": None}),
     ("PATCH", "dags/etl", {"is_paused": True}),
     ("PATCH", "dags", {"is_paused": False}),
+    ("PATCH", "pools", {"actions": [{"action": "create", "entities": [{"name": "z", "slots": 1}]}]}),
+    ("PATCH", "dags/etl/dagRuns", {"actions": [{"action": "delete", "entities": ["nope"]}]}),
+    ("PATCH", TI, {"actions": []}),
+    ("POST", "dags/etl/clearDagRuns", {"dag_runs": [{"dag_run_id": "run0"}], "dry_run": False}),
+    ("POST", "assets/1/materialize", {"conf": {}}),
+    ("DELETE", f"{TI}/check", None),
     # errors
     ("GET", "dags/nope", None),
     ("GET", "dags?limit=x", None),
