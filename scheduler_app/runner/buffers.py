@@ -74,28 +74,41 @@ ON CONFLICT (dag_run_id, task_id, key, map_index) DO UPDATE SET value = excluded
 """
 _DELETE_XCOMS = """
 DELETE FROM scheduler_xcom x
-USING unnest(%(run)s::bigint[], %(task)s::text[], %(map_index)s::int[], %(key)s::text[]) AS w(run, task, map_index, key)
+USING unnest(%(gone_run)s::bigint[], %(gone_task)s::text[], %(gone_map_index)s::int[], %(gone_key)s::text[])
+    AS w(run, task, map_index, key)
 WHERE x.dag_run_id = w.run AND x.task_id = w.task AND x.map_index = w.map_index AND x.key = w.key
 """
 _UPSERT_RENDERED = """
 INSERT INTO scheduler_rendered_fields (task_instance_id, fields)
-SELECT * FROM unnest(%s::bigint[], %s::jsonb[])
+SELECT * FROM unnest(%(rendered)s::bigint[], %(fields)s::jsonb[])
 ON CONFLICT (task_instance_id) DO UPDATE SET fields = excluded.fields
 """
 
 
-def write(items: Sequence[tuple[Owner, Buffer]], now: datetime) -> None:
-    """Stores buffers inside the caller's transaction, which holds the rows under their fences. Three statements."""
+def write(items: Sequence[tuple[Owner, Buffer]], now: datetime, *, then: str = "") -> None:
+    """Stores buffers inside the caller's transaction, which holds the rows under their fences.
+
+    One trip to the server, with the statement `then` at its end.
+    """
+    statements: list[str] = []
+    params: dict[str, Any] = {"now": now}
     pushed = [(owner, key, value) for owner, buffer in items for key, value in buffer.xcoms.items()]
     stored = [item for item in pushed if item[2] is not DELETED]
-    deleted = [item for item in pushed if item[2] is DELETED]
     if stored:
-        db.execute(_UPSERT_XCOMS, _columns(stored) | {"now": now, "value": [Json(item[2]) for item in stored]})
+        statements.append(_UPSERT_XCOMS)
+        params |= _columns(stored) | {"value": [Json(item[2]) for item in stored]}
+    deleted = [item for item in pushed if item[2] is DELETED]
     if deleted:
-        db.execute(_DELETE_XCOMS, _columns(deleted))
+        statements.append(_DELETE_XCOMS)
+        params |= {f"gone_{name}": column for name, column in _columns(deleted).items()}
     rendered = [(owner.ti_id, Json(buffer.rendered)) for owner, buffer in items if buffer.rendered is not None]
     if rendered:
-        db.execute(_UPSERT_RENDERED, [[ti_id for ti_id, _ in rendered], [fields for _, fields in rendered]])
+        statements.append(_UPSERT_RENDERED)
+        params |= {"rendered": [ti_id for ti_id, _ in rendered], "fields": [fields for _, fields in rendered]}
+    if then:
+        statements.append(then)
+    if statements:
+        db.execute(";".join(statements), params)
 
 
 def _columns(items: Sequence[tuple[Owner, str, Any]]) -> dict[str, list[Any]]:

@@ -29,18 +29,25 @@ class Database:
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
         self._failures = 0
+        self._now: datetime | None = None
         self.retry_at = 0.0
 
     @property
     def away(self) -> bool:
         return self._monotonic() < self.retry_at
 
+    def next_pass(self) -> None:
+        """The clock is read again: once a pass, by the first who needs it."""
+        self._now = None
+
     def do(self, work: Callable[[datetime], T]) -> T:
         """Raises DatabaseAway for what is transient; every other error passes."""
         if self.away:
             raise DatabaseAway
         try:
-            result = work(db.clock())
+            if self._now is None:
+                self._now = db.clock()
+            result = work(self._now)
         except Error as error:
             if not db.is_transient(error):
                 raise

@@ -111,6 +111,7 @@ class Runner:
 
     def step(self, longest_seconds: float) -> None:
         """One pass; sleeps at most so long when there is nothing to do."""
+        self._database.next_pass()
         self._events.poll(self._sleep_seconds(longest_seconds))
         self._answer_again()
         self._write()

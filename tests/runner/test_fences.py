@@ -150,5 +150,5 @@ def test_the_number_of_statements_does_not_grow_with_the_batch(place: Place, dja
         reports = [outcomes.Report(item, {"op": "outcome", "state": "success"}) for item in claimed]
         for report in reports:
             report.buffer.push("return_value", 1, None)
-        with django_assert_num_queries(6):  # savepoint and release, lock, move, XComs, NOTIFY
+        with django_assert_num_queries(4):  # savepoint and release, move, XComs with NOTIFY
             assert len(outcomes.write(reports, now)) == len(batch)
