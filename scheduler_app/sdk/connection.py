@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from scheduler_app.sdk.exceptions import AirflowNotFoundException
 from scheduler_app.sdk.runtime import current_port
+from scheduler_app.sdk.secret_names import secrets_in
 from scheduler_app.sdk.xcom_arg import NOTSET, is_arg_set
 
 #: names that differ between URIs and conn_type
@@ -74,11 +75,8 @@ class Connection:
         port = current_port()
         if self.password:
             port.mask_secret(self.password)
-        for key, value in self.extra_dejson.items() if isinstance(self.extra_dejson, dict) else ():
-            if isinstance(value, str) and any(
-                word in key.lower() for word in ("password", "secret", "token", "key", "passwd")
-            ):
-                port.mask_secret(value)
+        for secret in secrets_in(self.extra_dejson):
+            port.mask_secret(secret)
 
     def _read_uri(self, uri: str) -> None:
         scheme, _, rest = uri.partition("://")

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jinja2
+import jinja2.ext
 import jinja2.nativetypes
 import jinja2.sandbox
 

@@ -219,13 +219,9 @@ class RuntimeTaskInstance:
         for task_id in ids:
             rows = self._all(dag_id, run_id, task_id, key, include_prior_dates)
             found.extend(value for _, value in rows) if rows else found.append(default)
-            if single and self._is_list(task_id, dag_id, rows):
+            if single and len(rows) > 1:  # a mapped task of one instance gives its value, as in Airflow
                 return [value for _, value in rows]
         return found[0] if single else found
-
-    def _is_list(self, task_id: str, dag_id: str, rows: list[tuple[int, Any]]) -> bool:
-        """Whether one task id stands for many values: it is mapped, and is not our neighbour in a mapped group."""
-        return bool(rows) and (len(rows) > 1 or rows[0][0] >= 0)
 
     def _all(self, dag_id: str, run_id: str, task_id: str, key: str, prior: bool) -> list[tuple[int, Any]]:
         port = current_port()

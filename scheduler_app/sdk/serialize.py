@@ -13,6 +13,7 @@ from scheduler_app.sdk import timezone
 from scheduler_app.sdk.assets import Asset, AssetAlias, AssetRef
 from scheduler_app.sdk.canonical import canonical_module
 from scheduler_app.sdk.mapping import mapped_over
+from scheduler_app.sdk.operators.empty import EmptyOperator
 from scheduler_app.sdk.params import Param, ParamsDict
 from scheduler_app.sdk.sensor_base import BaseSensorOperator
 from scheduler_app.sdk.task_group import TaskGroup
@@ -132,15 +133,18 @@ def _task(task: Any) -> schema.Task:
 
 
 _CALLBACKS = ("execute", "success", "failure", "retry", "skipped")
+_RUN_BY_A_PROCESS = ("execute", "pre_execute", "post_execute")
 _ASSETS = (Asset, AssetRef, AssetAlias)
 
 
 def _is_empty(task: Any, operator_class: type, callbacks: tuple[str, ...]) -> bool:
     """Whether the task may succeed without a process: nothing of its author's would run."""
-    if not getattr(operator_class, "inherits_from_empty_operator", False) or task.is_mapped:
+    if not issubclass(operator_class, EmptyOperator) or task.is_mapped:
+        return False
+    if any(getattr(operator_class, name) is not getattr(EmptyOperator, name) for name in _RUN_BY_A_PROCESS):
         return False
     hooks = task._pre_execute_hook or task._post_execute_hook
-    return not (callbacks or hooks or task.outlets or task.inlets)
+    return not ({"execute", "success"} & set(callbacks) or hooks or task.outlets or task.inlets)
 
 
 def _custom_weight(task: Any, strategy: PriorityWeightStrategy) -> int | None:

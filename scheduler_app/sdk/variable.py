@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 from scheduler_app.sdk.exceptions import AirflowRuntimeError, ErrorType
-from scheduler_app.sdk.runtime import current_port
+from scheduler_app.sdk.runtime import current_port, has_port
+from scheduler_app.sdk.secret_names import is_sensitive, secrets_in
 from scheduler_app.sdk.xcom_arg import NOTSET, is_arg_set
 
 
@@ -71,16 +72,22 @@ def read_variable(key: str) -> str | None:
     import os
 
     from_env = os.environ.get(f"AIRFLOW_VAR_{key.upper()}")
-    return from_env if from_env is not None else current_port().get_variable(key)
+    found = from_env if from_env is not None else current_port().get_variable(key)
+    if found and is_sensitive(key) and has_port():
+        current_port().mask_secret(found)
+    return found
 
 
 def _from_json(key: str, text: str) -> Any:
     try:
-        return json.loads(text)
+        value = json.loads(text)
     except ValueError as error:
         raise ValueError(
             f"Variable {key!r} is no JSON ({error}): correct it, or read it without deserialize_json."
         ) from None
+    for secret in secrets_in(value, key) if has_port() else ():
+        current_port().mask_secret(secret)
+    return value
 
 
 class VariableAccessor:

@@ -9,6 +9,8 @@ from typing import Any
 import croniter  # noqa: F401
 import pendulum  # noqa: F401  (each attempt would import these anew: the zygote has them before it forks)
 
+import scheduler_app.sdk.configuration
+import scheduler_app.sdk.context_env
 import scheduler_app.sdk.decorators.python
 import scheduler_app.sdk.operators.bash
 import scheduler_app.sdk.operators.empty

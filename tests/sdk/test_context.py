@@ -241,3 +241,19 @@ def test_a_connection_is_read_from_its_uri_and_written_back() -> None:
     parts = [made.conn_type, made.host, made.port, made.login, made.password, made.schema, made.extra_dejson]
     assert parts == ["postgres", "h.example", 5433, "u", "p@ss", "db", {"sslmode": "require"}]
     assert made.get_uri() == "postgres://u:p%40ss@h.example:5433/db?sslmode=require"
+
+
+def test_variables_and_extras_with_sensitive_names_are_hidden_in_the_log() -> None:
+    port = MemoryPort(
+        db_password="hunter2", plain="p", settings='{"api_key": "k1", "host": "h", "deep": {"token": ["t1"]}}'
+    )
+    port.connections["c"] = {"conn_id": "c", "conn_type": "http", "extra": '{"secret_key": "x1", "region": "eu"}'}
+    set_port(port)
+    try:
+        Variable.get("db_password")
+        Variable.get("plain")
+        Variable.get("settings", deserialize_json=True)
+        BaseHook.get_connection("c")
+    finally:
+        set_port(None)
+    assert port.masked == ["hunter2", "k1", "t1", "x1"]

@@ -238,3 +238,16 @@ def test_a_lambda_and_an_object_in_default_args_have_stable_texts() -> None:
     document = serialize(dag)
     assert " at 0x" not in json.dumps(document)
     assert document["tasks"][0]["start_date"] == "2024-01-01T00:00:00+00:00"
+
+
+def test_a_subclass_of_the_empty_operator_that_does_something_is_executed() -> None:
+    class Louder(Empty):
+        def execute(self, context: Any) -> None: ...
+
+    class Quiet(Empty):
+        ui_color = "#123456"
+
+    with DAG("d") as dag:
+        Louder(task_id="louder")
+        Quiet(task_id="quiet", on_failure_callback=print)
+    assert [task.get("is_empty", False) for task in serialize(dag)["tasks"]] == [False, True]
