@@ -23,7 +23,6 @@ from scheduler_app.actions.errors import ActionError
 from scheduler_app.models import db
 from scheduler_app.templatetags.scheduler_ui import state_label
 
-
 #: Lists know of at most so many rows: counting a million of them would take longer than anybody looks.
 MOST_ROWS = 10_000
 

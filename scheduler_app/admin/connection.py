@@ -21,10 +21,16 @@ KEPT = _("What is stored is never shown. Empty keeps it.")
 
 class ConnectionForm(forms.ModelForm):
     password = forms.CharField(
-        label=_("Password"), widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}), required=False, help_text=KEPT
+        label=_("Password"),
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+        required=False,
+        help_text=KEPT,
     )
     extra = forms.JSONField(
-        label=_("Extra"), widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}), required=False, help_text=KEPT
+        label=_("Extra"),
+        widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}),
+        required=False,
+        help_text=KEPT,
     )
 
     class Meta:

@@ -18,7 +18,16 @@ from .base import Derived, asked_in_admin, for_each, is_held
 
 @admin.register(DagModel)
 class DagAdmin(Derived):
-    list_display = ("dag_id", "is_paused", is_held, "is_stale", "has_import_errors", "timetable_summary", "next_dagrun_run_after", "owners")  # fmt: skip
+    list_display = (
+        "dag_id",
+        "is_paused",
+        is_held,
+        "is_stale",
+        "has_import_errors",
+        "timetable_summary",
+        "next_dagrun_run_after",
+        "owners",
+    )
     list_filter = ("is_paused", "is_stale", "has_import_errors", "bundle_name")
     search_fields = ("dag_id__istartswith",)
     search_help_text = _("How the DAG's id begins")

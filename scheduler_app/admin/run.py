@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from django.contrib import admin
@@ -10,11 +11,12 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
+from scheduler_app.access import Actor
 from scheduler_app.actions import hold
 from scheduler_app.engine import states
 from scheduler_app.models import DagRun
 
-from .base import Derived, asked_in_admin, for_each, is_held, state_mark, one_of
+from .base import Derived, asked_in_admin, for_each, is_held, one_of, state_mark
 
 
 @admin.register(DagRun)
@@ -31,7 +33,10 @@ class DagRunAdmin(Derived):
 
     @admin.action(description=_("Hold"), permissions=["act"])
     def hold_runs(self, request: HttpRequest, rows: QuerySet[DagRun]) -> None:
-        for_each(request, rows, lambda run, actor, now: hold.hold_run(actor, run.dag_id, run.run_id, now, why=asked_in_admin()))  # fmt: skip
+        def act(run: DagRun, actor: Actor, now: datetime) -> None:
+            hold.hold_run(actor, run.dag_id, run.run_id, now, why=asked_in_admin())
+
+        for_each(request, rows, act)
 
     @admin.action(description=_("Release"), permissions=["act"])
     def release_runs(self, request: HttpRequest, rows: QuerySet[DagRun]) -> None:

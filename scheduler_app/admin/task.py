@@ -16,12 +16,23 @@ from scheduler_app.actions import hold
 from scheduler_app.engine import states
 from scheduler_app.models import TaskInstance
 
-from .base import Derived, asked_in_admin, for_each, is_held, state_mark, one_of
+from .base import Derived, asked_in_admin, for_each, is_held, one_of, state_mark
 
 
 @admin.register(TaskInstance)
 class TaskInstanceAdmin(Derived):
-    list_display = ("task_id", "map_index", "dag_id", "run_of", state_mark, is_held, "try_number", "pool", "start_date", "end_date")  # fmt: skip
+    list_display = (
+        "task_id",
+        "map_index",
+        "dag_id",
+        "run_of",
+        state_mark,
+        is_held,
+        "try_number",
+        "pool",
+        "start_date",
+        "end_date",
+    )
     list_filter = (one_of("state", _("state"), *(one or "none" for one in states.TASK_STATES)),)
     list_select_related = ("dag_run",)
     #: an id of the run (``ti_open``, ``task_instance_once``) finds by index; a text would read every row

@@ -12,7 +12,16 @@ from django.db.models import Count
 
 from scheduler_app import timetables
 from scheduler_app.engine import run_plans
-from scheduler_app.models import BundleVersion, DagModel, DagVersion, DagWarning, ParseError, SourceBlob, TaskInstance, schedules
+from scheduler_app.models import (
+    BundleVersion,
+    DagModel,
+    DagVersion,
+    DagWarning,
+    ParseError,
+    SourceBlob,
+    TaskInstance,
+    schedules,
+)
 
 from .page_dags import Bar, latest_bars
 

@@ -225,9 +225,11 @@ def pulse(visible: QuerySet[DagModel]) -> str:
     records = db.fetch(
         f"""
         SELECT
-            (SELECT md5(string_agg(dag_id || is_paused || has_import_errors || (held_at IS NOT NULL), ',' ORDER BY dag_id))
-             FROM scheduler_dag WHERE dag_id IN ({sql})),
-            (SELECT md5(string_agg(id || state, ',' ORDER BY id)) FROM scheduler_dag_run WHERE state IN ('queued', 'running')),
+            (SELECT md5(string_agg(
+                dag_id || is_paused || has_import_errors || (held_at IS NOT NULL), ',' ORDER BY dag_id
+             )) FROM scheduler_dag WHERE dag_id IN ({sql})),
+            (SELECT md5(string_agg(id || state, ',' ORDER BY id)) FROM scheduler_dag_run
+             WHERE state IN ('queued', 'running')),
             (SELECT max(id) FROM scheduler_dag_run)
         """,
         params,

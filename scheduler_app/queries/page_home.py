@@ -50,9 +50,7 @@ class Home:
         return not (self.failures or self.late or self.full_pools or self.import_errors or self.failed)
 
 
-def home(
-    dags: QuerySet[DagModel], runs: QuerySet[DagRun], instances: QuerySet[TaskInstance], now: datetime
-) -> Home:
+def home(dags: QuerySet[DagModel], runs: QuerySet[DagRun], instances: QuerySet[TaskInstance], now: datetime) -> Home:
     """What the first page shows, in nine queries."""
     since = now - LATELY
     failures = instances.filter(state="failed", end_date__gt=since).order_by("-end_date")

@@ -69,7 +69,9 @@ def mapped_indexes(instance: TaskInstance, limit: int = 200) -> list[tuple[int, 
 def pushed(instance: TaskInstance, limit: int = 100) -> list[Pushed]:
     """Its XComs as plain JSON. One query."""
     rows = XCom.objects.filter(dag_run_id=instance.dag_run_id, task_id=instance.task_id, map_index=instance.map_index)
-    return [Pushed(row.key, wire.plain(row.value), row.map_index, row.timestamp) for row in rows.order_by("key")[:limit]]
+    return [
+        Pushed(row.key, wire.plain(row.value), row.map_index, row.timestamp) for row in rows.order_by("key")[:limit]
+    ]
 
 
 def rendered(instance: TaskInstance) -> dict[str, Any]:

@@ -161,7 +161,11 @@ def _place(instance: TaskInstance) -> Verdict:
         priority_weight=instance.priority_weight, scheduled_when__lt=instance.scheduled_when
     )
     ahead = TaskInstance.objects.filter(before, state=states.SCHEDULED, pool=instance.pool).count()
-    text = f"{ahead} task(s) of pool {instance.pool} are before it in the queue." if ahead else "It is the next of its pool."
+    text = (
+        f"{ahead} task(s) of pool {instance.pool} are before it in the queue."
+        if ahead
+        else "It is the next of its pool."
+    )
     return Verdict("place", ahead == 0, text, {"ahead": ahead, "pool": instance.pool})
 
 

@@ -181,14 +181,16 @@ def bar_top(share: float, height: int) -> str:
 def bar_mark(dag_id: str, bar: Bar, place: int, height: int, step: int = BAR_STEP) -> SafeString:
     """One run as a linked bar of an SVG: its height is the duration, colour and notch are the state."""
     x = place * step + (step - 2) / 2
-    top = height - max(3.0, bar.height * (height - 4))
-    words = f"{state_label(bar.state)} · {timezone.localtime(bar.run_after):%Y-%m-%d %H:%M %Z} · {span(bar.seconds)}"
+    top = round(height - max(3.0, bar.height * (height - 4)))
+    words = (
+        f"{state_label(bar.state)}, {date_format(timezone.localtime(bar.run_after), 'M j H:i')}, {span(bar.seconds)}"
+    )
     notch = ""
     if bar.state == "failed":
-        notch = format_html('<path class="s-failed notch" d="M{} {}v-3"/>', f"{x:g}", f"{top:.1f}")
+        notch = format_html('<path class="s-failed notch" d="M{} {}v-3"/>', f"{x:g}", top)
     return format_html(
-        '<a href="{}" aria-label="{}"><title>{}</title><path class="s-{}" d="M{} {}V{}"/>{}</a>',
-        reverse("scheduler:run", args=[dag_id, bar.run_id]), words, words, bar.state, f"{x:g}", height, f"{top:.1f}", notch,
+        '<a href="{}"><title>{}</title><path class="s-{}" d="M{} {}V{}"/>{}</a>',
+        reverse("scheduler:run", args=[dag_id, bar.run_id]), words, bar.state, f"{x:g}", height, top, notch,
     )  # fmt: skip
 
 
@@ -303,4 +305,6 @@ def svg_wire(wire: Wire) -> SafeString:
         bend = (nx - x) / 2
         pieces.append(f"C{x + bend:.1f} {y:.1f} {nx - bend:.1f} {ny:.1f} {nx:.1f} {ny:.1f}")
         x, y = nx, ny
-    return format_html('<path class="wire" d="{}" data-from="{}" data-to="{}"/>', "".join(pieces), wire.source, wire.target)
+    return format_html(
+        '<path class="wire" d="{}" data-from="{}" data-to="{}"/>', "".join(pieces), wire.source, wire.target
+    )

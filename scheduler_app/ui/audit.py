@@ -30,9 +30,7 @@ def of_dag(ask: Ask, dag_id: str) -> HttpResponse:
     ask.need("view", "audit")
     dag = ask.dag(dag_id)
     rows = access.audit(ask.actor).filter(dag_id=dag_id)
-    return ask.show(
-        "dag_audit.html", {"section": "scheduler:dags", "tab": "audit", "dag": dag, **_page_of(ask, rows)}
-    )
+    return ask.show("dag_audit.html", {"section": "scheduler:dags", "tab": "audit", "dag": dag, **_page_of(ask, rows)})
 
 
 def _page_of(ask: Ask, rows: QuerySet[Audit]) -> dict[str, Any]:

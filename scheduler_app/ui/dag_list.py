@@ -36,7 +36,13 @@ def show(ask: Ask) -> HttpResponse:
     chip = ask.request.GET.get("show") or words.chip or "all"
     order = ask.request.GET.get("order", "dag_id")
     result = page_dags.dag_page(
-        access.dags(ask.actor), words, chip=chip, page=page_number(ask.request), size=PAGE_SIZE, now=ask.now, order=order
+        access.dags(ask.actor),
+        words,
+        chip=chip,
+        page=page_number(ask.request),
+        size=PAGE_SIZE,
+        now=ask.now,
+        order=order,
     )
     context: dict[str, Any] = {
         "section": "scheduler:dags",

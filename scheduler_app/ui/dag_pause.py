@@ -19,8 +19,10 @@ def set_paused(ask: Ask, dag_id: str) -> HttpResponse:
     if wanted not in ("yes", "no"):
         raise Invalid("paused", _("“paused” must be yes or no."))
     dag = pause.set_paused(ask.actor, dag_id, wanted == "yes", ask.now)
-    message = _("%(dag)s is paused. What runs goes on to its end; nothing new starts.") if dag.is_paused else _(
-        "%(dag)s is active."
+    message = (
+        _("%(dag)s is paused. What runs goes on to its end; nothing new starts.")
+        if dag.is_paused
+        else _("%(dag)s is active.")
     )
     message %= {"dag": dag_id}
     if getattr(ask.request, "htmx", False):

@@ -21,6 +21,10 @@ from .worst import worst
 COUNTS: Final = (25, 50, 100, 365)
 #: Cells in one page of plain HTML; more tasks than fit start with their groups closed.
 CELLS: Final = 12_500
+LEGEND: Final = (
+    "success", "failed", "running", "queued", "scheduled", "up_for_retry", "upstream_failed", "skipped", "deferred",
+    "none",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +73,9 @@ def show(ask: Ask, dag_id: str) -> HttpResponse:
             "count": count,
             "older": runs[0].pk if older and runs else None,
             "newer": bool(before),
-            "legend": ("success", "failed", "running", "queued", "scheduled", "up_for_retry", "upstream_failed", "skipped", "deferred", "none"),
+            "legend": LEGEND,
         },
-    )  # fmt: skip
+    )
 
 
 def _count(text: str) -> int:
@@ -92,7 +96,10 @@ def rows(dag: Dag, closed: frozenset[str]) -> list[Line]:
     """The tree of groups and tasks in the order of the file; a closed group hides what it holds."""
     groups = {group.group_id: group for group in dag.groups}
     if None not in groups:
-        return [Line(task.task_id, task.task_display_name or task.task_id, 0, False, False, (task.task_id,)) for task in dag.tasks]
+        return [
+            Line(task.task_id, task.task_display_name or task.task_id, 0, False, False, (task.task_id,))
+            for task in dag.tasks
+        ]
     tasks = dag.task_dict
 
     def members(group_id: str | None) -> tuple[str, ...]:
@@ -128,5 +135,3 @@ def cells(line: Line, runs: list[DagRun], states: Mapping[tuple[int, str], Mappi
                 tally[state] = tally.get(state, 0) + count
         found.append(Cell(run.run_id, worst(tally), sum(tally.values())) if tally else None)
     return found
-
-

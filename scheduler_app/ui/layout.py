@@ -8,6 +8,7 @@ cycles, longest-path layers, stand-ins where an edge spans layers, barycentre sw
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_right, insort
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -106,7 +107,7 @@ def _chain(node: str | None, parents: Mapping[str, str | None]) -> list[str]:
 
 
 def _bundled(edges: list[tuple[str, str]], parents: Mapping[str, str | None]) -> list[tuple[str, str]]:
-    """Edges between the same two boxes of their common level, drawn as one from border to border when there are many."""
+    """Edges between the same two boxes of their common level, drawn as one from border to border when many."""
     by_boxes: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
     for source, target in dict.fromkeys(edges):
         by_boxes[_boxes(source, target, parents)].append((source, target))
@@ -159,7 +160,7 @@ def _place(level: _Level) -> _Placed:
         chain = [source, *(("via", key, at) for at in range(rank[source] + 1, rank[target])), target]
         for place, via in enumerate(chain[1:-1], rank[source] + 1):
             sizes[via], rank[via] = (0.0, 2.0), place
-        links.extend(zip(chain, chain[1:], strict=False))
+        links.extend(itertools.pairwise(chain))
         chains[key] = chain
     layers: list[list[Key]] = [[] for _ in range(max(rank.values(), default=-1) + 1)]
     for node in sizes:
@@ -177,7 +178,9 @@ def _place(level: _Level) -> _Placed:
             at[node] = (left + (wide if node in level.last else 0.0), ys[node])
         left += wide + GAP_X
     height = max((at[node][1] + sizes[node][1] for node in at), default=0.0)
-    routes = {key: _through(chain[1:-1], at, [wide_of[rank[via]] for via in chain[1:-1]]) for key, chain in chains.items()}
+    routes = {
+        key: _through(chain[1:-1], at, [wide_of[rank[via]] for via in chain[1:-1]]) for key, chain in chains.items()
+    }
     for key, _source, _target, turned in edges:
         if turned:
             routes[key] = routes[key][::-1]
@@ -259,18 +262,18 @@ def _sides(links: Iterable[tuple[Key, Key]]) -> tuple[dict[Key, list[Key]], dict
 
 
 def _order(layers: list[list[Key]], before: dict[Key, list[Key]], after: dict[Key, list[Key]]) -> None:
-    """Sorts each layer by the mean place of its neighbours, to and fro, and keeps the order with the fewest crossings."""
+    """Sorts each layer by the mean place of its neighbours, to and fro; keeps the order with the fewest crossings."""
     best, fewest = [list(layer) for layer in layers], _crossings(layers, before)
     for sweep in range(SWEEPS):
         if fewest == 0:
             break
         forwards = sweep % 2 == 0
         neighbours = before if forwards else after
-        pairs = list(zip(layers, layers[1:], strict=False))
+        pairs = list(itertools.pairwise(layers))
         for fixed, moved in pairs if forwards else [(b, a) for a, b in reversed(pairs)]:
             place = {node: at for at, node in enumerate(fixed)}
             now = {node: at for at, node in enumerate(moved)}
-            moved.sort(key=lambda node: _mean([place[one] for one in neighbours[node]], now[node]))  # noqa: B023
+            moved.sort(key=lambda node: _mean([place[one] for one in neighbours[node]], now[node]))
         count = _crossings(layers, before)
         if count < fewest:
             best, fewest = [list(layer) for layer in layers], count
@@ -284,7 +287,7 @@ def _mean(values: Sequence[float], otherwise: float) -> float:
 
 def _crossings(layers: Sequence[Sequence[Key]], before: Mapping[Key, Sequence[Key]]) -> int:
     total = 0
-    for fixed, layer in zip(layers, layers[1:], strict=False):
+    for fixed, layer in itertools.pairwise(layers):
         place = {node: at for at, node in enumerate(fixed)}
         seen: list[int] = []
         for node in layer:
@@ -315,7 +318,7 @@ def _heights(
             for node in layer:
                 near = side.get(node, ()) if side is not None else [*before.get(node, ()), *after.get(node, ())]
                 wishes.append(_mean([middle[one] for one in near], middle[node]))
-            gaps = [(sizes[a][1] + sizes[b][1]) / 2 + GAP_Y for a, b in zip(layer, layer[1:], strict=False)]
+            gaps = [(sizes[a][1] + sizes[b][1]) / 2 + GAP_Y for a, b in itertools.pairwise(layer)]
             middle.update(zip(layer, _spaced(wishes, gaps), strict=True))
     top = min((middle[node] - sizes[node][1] / 2 for node in middle), default=0.0)
     return {node: middle[node] - sizes[node][1] / 2 - top for node in middle}
@@ -350,7 +353,10 @@ def _picture(
         (x0, y0), (x, y) = origin[parents.get(group)], placed[parents.get(group)].at[group]
         origin[group] = (x0 + x + PAD, y0 + y + HEAD)
     boxes = []
-    for node in [*sorted((one for one in placed if one is not None), key=lambda one: len(_chain(one, parents))), *sizes]:
+    for node in [
+        *sorted((one for one in placed if one is not None), key=lambda one: len(_chain(one, parents))),
+        *sizes,
+    ]:
         parent = parents.get(node)
         (x0, y0), (x, y) = origin[parent], placed[parent].at[node]
         boxes.append(Box(node, x0 + x, y0 + y, *levels[parent].sizes[node], len(_chain(node, parents)), node in placed))
@@ -376,7 +382,10 @@ def _route(
         if ("out", number, group) not in placed[group].at:
             break
         points += shifted(group, placed[group].routes[number, group])
-        x, y = origin[group][0] + placed[group].width + PAD, shifted(group, [placed[group].at["out", number, group]])[0][1]
+        x, y = (
+            origin[group][0] + placed[group].width + PAD,
+            shifted(group, [placed[group].at["out", number, group]])[0][1],
+        )
         points.append((x, y + 1))
     common = parents.get(_boxes(source.id, target.id, parents)[0])
     points += shifted(common, placed[common].routes.get((number, None), ()))

@@ -24,7 +24,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from scheduler_app import access
 from scheduler_app.access import Actor
-from scheduler_app.actions.errors import ActionError, Conflict, Forbidden, Missing
+from scheduler_app.actions.errors import ActionError, Conflict, Forbidden, Missing, Refused
 from scheduler_app.conf import conf
 from scheduler_app.models import DagModel, db
 from scheduler_app.queries import page_health
@@ -117,6 +117,8 @@ def _asked(view: View) -> View:
         ask = Ask(request, access.of_user(request.user), db.clock())
         with timezone.override(zone_of(request)):
             try:
+                if _has_nul(request):
+                    raise Refused(_("The address or the form holds a NUL sign, which no text here may hold."))
                 return view(ask, **kwargs)
             except Missing as error:
                 raise Http404(str(error)) from error
@@ -126,9 +128,20 @@ def _asked(view: View) -> View:
     return answer
 
 
+def _has_nul(request: HttpRequest) -> bool:
+    """PostgreSQL keeps no NUL sign in a text, so none can be looked for either."""
+    values = [text for form in (request.GET, request.POST) for texts in form.lists() for text in texts[1]]
+    return any("\0" in text for text in (request.path, *values))
+
+
 def refused(ask: Ask, error: ActionError) -> HttpResponse:
     """An action that was not done: a toast on the page it was asked from, else a page of its own."""
     status = 403 if isinstance(error, Forbidden) else 409 if isinstance(error, Conflict) else 400
+    if getattr(ask.request, "htmx", False):
+        # nothing on the page is swapped, but the toast is put in its place
+        response = ask.show("part/toast.html", {"message": str(error)})
+        response["HX-Reswap"] = "none"
+        return response
     if ask.request.method == "POST" and ask.request.POST.get("next"):
         messages.error(ask.request, str(error))
         return back(ask)

@@ -20,12 +20,19 @@ def save(ask: Ask) -> HttpResponse:
         DENSITY_COOKIE: ask.request.POST.get("density", DENSITIES[0]),
     }
     if wanted[ZONE_COOKIE] not in zones():
-        raise Invalid("zone", _("“%(zone)s” is no zone. Zones look like Europe/Berlin.") % {"zone": wanted[ZONE_COOKIE]})
+        raise Invalid(
+            "zone", _("“%(zone)s” is no zone. Zones look like Europe/Berlin.") % {"zone": wanted[ZONE_COOKIE]}
+        )
     if wanted[THEME_COOKIE] not in THEMES or wanted[DENSITY_COOKIE] not in DENSITIES:
         raise Invalid("theme", _("Unknown theme or density."))
     response = back(ask)
     for name, value in wanted.items():
         response.set_cookie(
-            name, value, max_age=YEAR_SECONDS, samesite="Lax", secure=ask.request.is_secure(), httponly=name == ZONE_COOKIE
+            name,
+            value,
+            max_age=YEAR_SECONDS,
+            samesite="Lax",
+            secure=ask.request.is_secure(),
+            httponly=name == ZONE_COOKIE,
         )
     return response

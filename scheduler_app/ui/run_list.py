@@ -31,7 +31,12 @@ def _context(ask: Ask, dag_id: str) -> dict[str, Any]:
     state = asked["state"] if asked["state"] in states.RUN_STATES else ""
     run_type = asked["type"] if asked["type"] in page_runs.TYPES else ""
     result = page_runs.run_page(
-        access.runs(ask.actor), dag_id=dag_id, text=asked["q"], state=state, run_type=run_type, page=page_number(ask.request)
+        access.runs(ask.actor),
+        dag_id=dag_id,
+        text=asked["q"],
+        state=state,
+        run_type=run_type,
+        page=page_number(ask.request),
     )
     return {
         "result": result,

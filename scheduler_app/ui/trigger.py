@@ -120,7 +120,7 @@ def _conf(fields: list[trigger_form.Field], posted: dict[str, list[str]]) -> tup
     except ValueError as error:
         return {}, {"conf": _("This is not JSON: %(error)s") % {"error": error}}
     if not isinstance(conf, dict):
-        return {}, {"conf": _("The configuration must be a JSON object, like {\"day\": \"2030-01-31\"}.")}
+        return {}, {"conf": _('The configuration must be a JSON object, like {"day": "2030-01-31"}.')}
     return conf, {}
 
 

@@ -1,4 +1,4 @@
-"""A form from the params of a DAG: each param's JSON Schema says which control asks for it, and how text becomes a value.
+"""A form from the params of a DAG: each one's JSON Schema says which control asks for it and how text becomes a value.
 
 Pure: no request, no database. The action checks the values against the schemas; here only their text is read.
 """
@@ -9,6 +9,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
+
+from django.utils.translation import gettext as _
 
 #: Up to so many choices are radio buttons, more are a select box.
 RADIO_CHOICES: Final = 4
@@ -46,7 +48,7 @@ class Field:
 
 
 def fields(params: Mapping[str, Any], values: Mapping[str, Any] | None = None) -> list[Field]:
-    """A field for each param, in the order of the file. ``values`` (a run's conf, or the address) go before defaults."""
+    """A field for each param, in the order of the file; ``values`` (a run's conf, the address) go before defaults."""
     given = values or {}
     return [_field(name, param, given) for name, param in params.items()]
 
@@ -118,7 +120,13 @@ def _control(kind: str, schema: Mapping[str, Any]) -> tuple[str, tuple[tuple[str
 
 
 def _attributes(kind: str, schema: Mapping[str, Any]) -> dict[str, str]:
-    names = {"minimum": "min", "maximum": "max", "multipleOf": "step", "minLength": "minlength", "maxLength": "maxlength"}
+    names = {
+        "minimum": "min",
+        "maximum": "max",
+        "multipleOf": "step",
+        "minLength": "minlength",
+        "maxLength": "maxlength",
+    }
     found = {names[key]: str(schema[key]) for key in names if key in schema}
     if kind == "number" and "step" not in found:
         found["step"] = "any"
@@ -161,7 +169,7 @@ def read(found: list[Field], posted: Mapping[str, Any]) -> tuple[dict[str, Any],
         elif one.nullable:
             conf[one.name] = None
         elif one.required:
-            errors[one.name] = "This param needs a value."
+            errors[one.name] = _("This param needs a value.")
     return conf, errors
 
 
@@ -184,14 +192,14 @@ def _read(one: Field, texts: list[str]) -> Any:
         try:
             return json.loads(text)
         except ValueError as error:
-            raise ValueError(f"This is not JSON: {error}") from None
+            raise ValueError(_("This is not JSON: %(error)s") % {"error": error}) from None
     return text.replace("\r\n", "\n")
 
 
 def _choice(text: str, one: Field) -> Any:
     """A choice is posted as its text; what is no text by itself was written as JSON."""
     if text not in dict(one.choices):
-        raise ValueError(f"“{text}” is none of the choices.")
+        raise ValueError(_("“%(text)s” is none of the choices.") % {"text": text})
     if one.kind == "string":
         return text
     try:
@@ -206,5 +214,6 @@ def _number(text: str, kind: str) -> int | float:
         if kind == "integer" or (number.is_integer() and "." not in text and "e" not in text.lower()):
             return int(text)
     except ValueError:
-        raise ValueError(f"“{text}” is no {'whole ' if kind == 'integer' else ''}number.") from None
+        message = _("“%(text)s” is no whole number.") if kind == "integer" else _("“%(text)s” is no number.")
+        raise ValueError(message % {"text": text}) from None
     return number

@@ -58,8 +58,8 @@ export function toast(text, kind = "") {
 
 // The pause switch moves at once; the answer puts it right.
 document.addEventListener("htmx:beforeRequest", (event) => {
-  const button = find(".switch", event.detail.elt);
-  if (button) button.setAttribute("aria-checked", button.getAttribute("aria-checked") !== "true");
+  const button = event.detail.elt;
+  if (button.matches(".switch")) button.setAttribute("aria-checked", button.getAttribute("aria-checked") !== "true");
   event.detail.elt.closest(".toast")?.remove();
 });
 document.addEventListener("htmx:responseError", (event) => {

@@ -22,7 +22,9 @@ def spec(dag_id: str, text: str = "extract >> [clean, check] >> load", **fields:
     return shape(text, dag_id, {"*": {"operator_name": "PythonOperator", "retries": 2}}, **fields)
 
 
-def make_dag(dag_id: str, document: Dag | None = None, now: datetime = NOW, tags: Iterable[str] = (), **fields: Any) -> DagModel:
+def make_dag(
+    dag_id: str, document: Dag | None = None, now: datetime = NOW, tags: Iterable[str] = (), **fields: Any
+) -> DagModel:
     """A stored DAG with its first version."""
     document = document or spec(dag_id)
     values = {"dag_display_name": dag_id, "is_paused": False, "owners": "data", "created_at": now, "timezone": "UTC"}
@@ -102,7 +104,9 @@ def log_lines(count: int, at: datetime = NOW) -> list[dict[str, Any]]:
             "timestamp": (at + timedelta(seconds=number)).isoformat(),
             "level": "warning" if number % 7 == 5 else "info",
             "logger": "task",
-            "event": f"read partition {number} of {count}" if number % 7 != 5 else f"partition {number} has 12 null keys",
+            "event": f"read partition {number} of {count}"
+            if number % 7 != 5
+            else f"partition {number} has 12 null keys",
         }
         for number in range(count)
     ]

@@ -117,7 +117,9 @@ def test_no_two_boxes_overlap_in_graphs_made_by_chance() -> None:
         for one, other in combinations(picture.boxes, 2):
             related = one.id == parents.get(other.id) or other.id == parents.get(one.id)
             assert related or not overlap(one, other), (seed, one, other)
-        assert all(0 <= b.x and b.x + b.width <= picture.width and b.y + b.height <= picture.height for b in picture.boxes)
+        assert all(
+            b.x >= 0 and b.x + b.width <= picture.width and b.y + b.height <= picture.height for b in picture.boxes
+        )
 
 
 def test_the_same_graph_gives_the_same_picture() -> None:

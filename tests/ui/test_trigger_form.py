@@ -75,7 +75,9 @@ def test_an_empty_text_is_a_text() -> None:
     assert value(one({"type": "string"}, value="x"), "") == ""
 
 
-@pytest.mark.parametrize(("kind", "text", "expected"), [("integer", "7", 7), ("number", "7", 7), ("number", "7.5", 7.5)])
+@pytest.mark.parametrize(
+    ("kind", "text", "expected"), [("integer", "7", 7), ("number", "7", 7), ("number", "7.5", 7.5)]
+)
 def test_numbers_are_read(kind: str, text: str, expected: float) -> None:
     read = value(one({"type": kind}, value=0), text)
     assert (read, type(read)) == (expected, type(expected))
@@ -103,7 +105,7 @@ def test_lines_become_a_list() -> None:
 
 
 def test_json_says_where_it_is_broken() -> None:
-    assert error(one({"type": "object"}, value={}), "{") .startswith("This is not JSON: ")
+    assert error(one({"type": "object"}, value={}), "{").startswith("This is not JSON: ")
 
 
 def test_a_former_runs_conf_fills_the_form() -> None:
@@ -112,9 +114,16 @@ def test_a_former_runs_conf_fills_the_form() -> None:
 
 
 def test_fields_are_grouped_by_section_those_without_first() -> None:
-    params = {"a": {"schema": {"section": "Mail"}, "value": ""}, "b": {"value": ""}, "c": {"schema": {"section": "Mail"}}}
+    params = {
+        "a": {"schema": {"section": "Mail"}, "value": ""},
+        "b": {"value": ""},
+        "c": {"schema": {"section": "Mail"}},
+    }
     grouped = trigger_form.sections(trigger_form.fields(params))
-    assert [(name, [field.name for field in members]) for name, members in grouped] == [("", ["b"]), ("Mail", ["a", "c"])]
+    assert [(name, [field.name for field in members]) for name, members in grouped] == [
+        ("", ["b"]),
+        ("Mail", ["a", "c"]),
+    ]
 
 
 def test_bounds_become_attributes_of_the_input() -> None:
