@@ -21,7 +21,8 @@ from ..endpoint import Endpoint
 from . import documents
 from .dags import visible
 from .runs import RunsView
-from .task_instances import PatchBody, TaskInstancesView
+from .task_instance_changes import PatchBody
+from .task_instances import TaskInstancesView
 
 
 class RunEntity(bodies.Body):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import secrets
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from scheduler_app import timetables
 from scheduler_app.access import Actor
@@ -26,13 +25,14 @@ _LONGEST = 250
 _RESERVED = ("scheduled__", "backfill__", "asset_triggered__", "asset_materialization__", "dataset_triggered__")
 
 
-@dataclass(frozen=True, slots=True)
-class _Dates:
+class _Dates(NamedTuple):
+    """Fields of :class:`NewRun`."""
+
     logical_date: datetime | None
-    start: datetime | None
-    end: datetime | None
+    data_interval_start: datetime | None
+    data_interval_end: datetime | None
     run_after: datetime
-    pending: bool
+    interval_pending: bool = False
 
 
 def trigger_run(
@@ -63,24 +63,15 @@ def trigger_run(
         version, graph = _version(dag)
         _check_params(graph, conf or {})
         dates = _dates(dag, now, logical_date, data_interval_start, data_interval_end, run_after)
-        if run_id is None:
-            run_id = run_plans.run_id(
-                run_type, run_after=logical_date or dates.run_after, logical_date=logical_date, token=_token()
-            )
-        else:
-            _check_run_id(run_id, run_type)
+        run_id = _made_up_id(run_type, dates) if run_id is None else _checked_id(run_id, run_type)
         _check_free(dag_id, run_id, logical_date)
         run = _insert(
             NewRun(
                 dag_id=dag_id,
                 run_id=run_id,
                 run_type=run_type,
-                run_after=dates.run_after,
                 version_id=version.pk,
                 graph=graph,
-                logical_date=dates.logical_date,
-                data_interval_start=dates.start,
-                data_interval_end=dates.end,
                 conf=conf or {},
                 triggered_by=triggered_by,
                 triggering_user_name=actor.name if actor.kind == "person" else None,
@@ -88,18 +79,12 @@ def trigger_run(
                 note_by=actor.name if note else None,
                 bundle_version=version.bundle_version,
                 partition_key=partition_key,
-                interval_pending=dates.pending,
+                **dates._asdict(),
             ),
             now,
         )
-        journal.record(
-            actor,
-            "trigger_dag_run",
-            now,
-            run=run,
-            reason=reason,
-            after={"state": run.state, "conf_keys": sorted(conf or {})},
-        )
+        after = {"state": run.state, "conf_keys": sorted(conf or {})}
+        journal.record(actor, "trigger_dag_run", now, run=run, reason=reason, after=after)
     return run
 
 
@@ -120,7 +105,13 @@ def _check_params(graph: Graph, conf: dict[str, Any]) -> None:
         raise Refused(" ".join(wrong.values()))
 
 
-def _check_run_id(run_id: str, run_type: str) -> None:
+def _made_up_id(run_type: str, dates: _Dates) -> str:
+    """Some random letters keep the ids of two runs without a logical date apart."""
+    due = dates.logical_date or dates.run_after
+    return run_plans.run_id(run_type, run_after=due, logical_date=dates.logical_date, token=secrets.token_hex(4))
+
+
+def _checked_id(run_id: str, run_type: str) -> str:
     if len(run_id) > _LONGEST:
         raise Refused(f"The run id has {len(run_id)} signs; at most {_LONGEST} are possible.")
     if not _RUN_ID.match(run_id):
@@ -130,6 +121,7 @@ def _check_run_id(run_id: str, run_type: str) -> None:
             raise Refused(
                 f"A {run_type} run cannot be called {run_id!r}: ids that begin with {prefix!r} are the scheduler's own."
             )
+    return run_id
 
 
 def _check_free(dag_id: str, run_id: str, logical_date: datetime | None) -> None:
@@ -154,18 +146,13 @@ def _dates(
         raise Invalid("data_interval_end", "The data interval ends before it starts.")
     due = run_after or now
     if start is not None or logical_date is None:
-        return _Dates(logical_date, start, end, due, pending=False)
+        return _Dates(logical_date, start, end, due)
     interval = run_plans.manual_interval(
         timetables.from_doc(dag.timetable), logical_date=logical_date.astimezone(UTC), run_after=due
     )
     if interval is None:
-        return _Dates(logical_date, None, None, due, pending=True)
-    return _Dates(logical_date, interval.start, interval.end, due, pending=False)
-
-
-def _token() -> str:
-    """Some letters that keep the ids of two runs without a logical date apart."""
-    return secrets.token_hex(4)
+        return _Dates(logical_date, None, None, due, interval_pending=True)
+    return _Dates(logical_date, interval.start, interval.end, due)
 
 
 def _insert(new: NewRun, now: datetime) -> DagRun:
