@@ -57,7 +57,7 @@ def probe(bundle_names: Iterable[str]) -> Probe:
 def load(bundle: Bundle) -> tuple[dict[str, Known], dict[str, int]]:
     """What is stored of each file that the bundle covers, and how many looks missed it."""
     broken = set(ParseError.objects.filter(bundle_name=bundle.name).values_list("filename", flat=True))
-    refreshes = _refreshes(bundle)
+    planned = _planned_files(bundle)
     known: dict[str, Known] = {}
     missed: dict[str, int] = {}
     for row in DagFile.objects.filter(bundle_name=bundle.name):
@@ -69,7 +69,8 @@ def load(bundle: Bundle) -> tuple[dict[str, Known], dict[str, int]]:
             duration_seconds=row.last_duration or 0.0,
             requested_at=row.parse_requested_at,
             has_error=row.relative_path in broken,
-            refresh_at=refreshes.get(row.relative_path),
+            has_own_class=row.relative_path in planned,
+            refresh_at=planned.get(row.relative_path),
         )
         if row.missed_scans:
             missed[row.relative_path] = row.missed_scans
@@ -80,16 +81,16 @@ def load(bundle: Bundle) -> tuple[dict[str, Known], dict[str, int]]:
     return known, missed
 
 
-def _refreshes(bundle: Bundle) -> dict[str, Any]:
-    """For each file with planned schedules, when the first of them runs short of slots."""
-    found: dict[str, list[Any]] = defaultdict(list)
+def _planned_files(bundle: Bundle) -> dict[str, datetime | None]:
+    """The files with a timetable class of their author's, and when the first of their plans runs short."""
+    found: dict[str, list[datetime]] = {}
     planned = DagModel.objects.filter(bundle_name=bundle.name, is_stale=False)
     planned = planned.filter(timetable__kind__in=["custom", "asset_or_time"])
     for path, timetable in planned.values_list("relative_fileloc", "timetable"):
-        at = refresh_of(timetable)
-        if at is not None:
-            found[path].append(at)
-    return {path: min(times) for path, times in found.items()}
+        if has_own_class(timetable):
+            at = refresh_of(timetable)
+            found.setdefault(path, []).extend([at] if at is not None else [])
+    return {path: min(times, default=None) for path, times in found.items()}
 
 
 def planning_facts(bundle: Bundle, path: str) -> dict[str, Any]:

@@ -22,6 +22,8 @@ class Known:
     duration_seconds: float = 0.0
     requested_at: datetime | None = None
     has_error: bool = False
+    #: one of its DAGs has a timetable class of its author's
+    has_own_class: bool = False
     #: the first moment at which a planned schedule of the file runs short of slots
     refresh_at: datetime | None = None
 

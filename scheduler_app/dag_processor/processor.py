@@ -23,7 +23,7 @@ from .bundle import Bundle
 from .manifest import Manifests
 from .plan import Known
 from .scan import DagFileFilter, FolderUnreadableError, Scan, Stamp, scan
-from .schedule import refresh_at
+from .schedule import defines_own_class, refresh_at
 from .store import Parsed, Stored, store
 
 log = logging.getLogger(__name__)
@@ -227,7 +227,9 @@ class Processor:
             return  # the next scan sees it missing
         sha256 = self._manifests.sha256(bundle, path)
         self._flying[file, root] = _Job(bundle, path, stamps, folder.version, sha256)
-        self._parser.submit(file, root, **inventory.planning_facts(bundle, path))
+        # A file that is new has no slots to go on from; one without such a class needs none.
+        planned = folder.known.get(path, Known()).has_own_class
+        self._parser.submit(file, root, **(inventory.planning_facts(bundle, path) if planned else {}))
 
     def collect(self, timeout_seconds: float, now: Callable[[], datetime]) -> list[Stored]:
         """Waits at most so long for parsed files and stores those that are done, each by itself."""
@@ -266,6 +268,7 @@ class Processor:
             parsed_at=now,
             duration_seconds=document.get("seconds") or 0.0,
             has_error=result.error is not None,
+            has_own_class=before.has_own_class if result.error else defines_own_class(document),
             refresh_at=refresh_at(document, now),
         )
         self._ask_for(result.retry)

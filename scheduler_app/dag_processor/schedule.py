@@ -82,6 +82,11 @@ def refresh_of(timetable: Mapping[str, Json]) -> datetime | None:
     return instant(planned[int(len(planned) * _USED_SHARE)]["run_after"])
 
 
+def defines_own_class(document: Mapping[str, Json]) -> bool:
+    """Whether a parse result has such a schedule."""
+    return any(has_own_class(dag.get("timetable") or {}) for dag in document.get("dags") or ())
+
+
 def has_own_class(timetable: Mapping[str, Json]) -> bool:
     """Whether only a child can say the next slots of the schedule."""
     return _inner(timetable).get("kind") == "custom"

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from django.db.models import Q
+
 from scheduler_app.conf import Conf
 from scheduler_app.models import AssetUse, DagFile, DagModel, DagWarning, ParseError, db
 
@@ -100,9 +102,10 @@ def _read_document(work: _Store) -> None:
 
 def _lock_rows(work: _Store) -> None:
     """The rows of every DAG that the file defines or defined, in key order; new DAGs get theirs here."""
-    parsed, dag_ids = work.parsed, list(work.documents)
-    known = set(DagModel.objects.filter(pk__in=dag_ids).values_list("pk", flat=True))
-    missing = sorted(set(dag_ids) - known)
+    parsed = work.parsed
+    of_file = Q(bundle_name=parsed.bundle.name, relative_fileloc=parsed.path)
+    work.rows = _locked(of_file | Q(pk__in=list(work.documents)))
+    missing = sorted(work.documents.keys() - work.rows.keys())
     if missing and work.errors:
         # As Airflow does: a file with an error brings nothing new; the DAGs that it had go on.
         work.errors[_NOT_LISTED] = f"Not listed until this file has no error: {', '.join(missing)}."
@@ -113,10 +116,13 @@ def _lock_rows(work: _Store) -> None:
             [definition.new_row(dag_id, parsed, work.documents[dag_id], work.now, work.conf) for dag_id in missing],
             ignore_conflicts=True,
         )
-    of_file = DagModel.objects.filter(bundle_name=parsed.bundle.name, relative_fileloc=parsed.path)
-    wanted = DagModel.objects.filter(pk__in=dag_ids) | of_file
-    locked = wanted.order_by("pk").select_related("latest_version").select_for_update(no_key=True, of=("self",))
-    work.rows = {row.pk: row for row in locked.defer("latest_version__document")}
+        work.rows |= _locked(Q(pk__in=missing))
+
+
+def _locked(wanted: Q) -> dict[str, DagModel]:
+    rows = DagModel.objects.filter(wanted).order_by("pk").select_related("latest_version")
+    rows = rows.select_for_update(no_key=True, of=("self",)).defer("latest_version__document")
+    return {row.pk: row for row in rows}
 
 
 def _refuse_duplicates(work: _Store) -> None:
@@ -159,10 +165,12 @@ def _store_dag(work: _Store, dag_id: str) -> None:
         return
     if version.is_new:
         work.new_versions.append(dag_id)
+    is_renewed = version.is_new or row.is_stale
     changed = definition.update(row, document, parsed, work.now, work.conf)
     work.news = work.news or version.is_new or changed
-    definition.store_tags(row, document)
-    assets.store_uses(row, document, work.now)
+    if is_renewed:
+        definition.store_tags(row, document)
+        assets.store_uses(row, document, work.now)
     _store_warnings(work, row, document, version.varying)
 
 

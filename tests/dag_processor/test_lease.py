@@ -15,7 +15,6 @@ from scheduler_app.models.lease import Lease, LeaseLost, bury_neighbours, claim_
 
 from .conftest import T0, at
 
-
 BORN = {"start_date": T0, "latest_heartbeat": T0}
 
 

@@ -80,7 +80,7 @@ def test_a_hundred_parses_of_the_same_dag_are_one_version_and_an_unchanged_file_
 def test_an_unchanged_parse_writes_little(world: World, django_assert_max_num_queries):
     world.write("sales.py", dag_doc("sales", tags=("one",)))
     world.look()
-    with django_assert_max_num_queries(22):
+    with django_assert_max_num_queries(10):
         world.look(every_file=True)
 
 
