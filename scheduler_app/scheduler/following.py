@@ -35,7 +35,8 @@ def follow_newest(rows: Sequence[RunRow], now: datetime) -> dict[int, UUID]:
     }
     if not behind:
         return {}
-    compiled = graphs.graphs_of(behind.values())
+    # one that cannot be read is no newer version: the run goes on with its own
+    compiled, _ = graphs.readable(behind.values())
     behind = {run_id: version for run_id, version in behind.items() if version in compiled}
     params = {"runs": list(behind), "versions": [str(version) for version in behind.values()]}
     db.execute(_MOVE_RUNS, params)

@@ -39,7 +39,7 @@ def run(tick: Tick) -> int:
     tick.working_on = [row.id for row in rows]
     if rows:
         db.execute(_CLEAR_ALARMS, {"runs": tick.working_on})
-        compiled = graphs.graphs_of(row.version_id for row in rows if row.version_id is not None)
+        compiled, _ = graphs.readable(row.version_id for row in rows if row.version_id is not None)
         late = [row for row in rows if _is_late(row, compiled, tick)]
         _time_out(late, compiled, tick)
         late_keys = {row.id for row in late}

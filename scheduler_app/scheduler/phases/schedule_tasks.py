@@ -10,7 +10,7 @@ together, one statement for each verb.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -30,10 +30,17 @@ WAKE_WINDOW = 4096
 #: A graph of at most so many tasks is always loaded whole.
 SMALL_GRAPH = 12
 
+#: Those that have waited longest come first, so that runs that are always due keep no other from its look.
 _TAKE_RUNS = f"""
-SELECT {facts.RUN_ROW} FROM scheduler_dag_run r JOIN scheduler_dag d ON d.dag_id = r.dag_id
-WHERE r.id IN (SELECT dag_run_id FROM (SELECT dag_run_id FROM scheduler_wake ORDER BY id LIMIT %(window)s) w)
-ORDER BY r.id LIMIT %(limit)s FOR NO KEY UPDATE OF r SKIP LOCKED
+SELECT {facts.RUN_ROW} FROM (
+    SELECT dag_run_id, min(id) AS first FROM (
+        SELECT id, dag_run_id FROM scheduler_wake WHERE id > %(after)s ORDER BY id LIMIT %(window)s
+    ) w GROUP BY dag_run_id
+) w JOIN scheduler_dag_run r ON r.id = w.dag_run_id JOIN scheduler_dag d ON d.dag_id = r.dag_id
+ORDER BY w.first LIMIT %(limit)s FOR NO KEY UPDATE OF r SKIP LOCKED
+"""
+_END_OF_WINDOW = """
+SELECT max(id) FROM (SELECT id FROM scheduler_wake WHERE id > %(after)s ORDER BY id LIMIT %(window)s) w
 """
 _TAKE_WAKES = "DELETE FROM scheduler_wake WHERE dag_run_id = ANY(%(runs)s) RETURNING dag_run_id, task_id, reason"
 #: Wakes of runs that were deleted: nobody will ever take them.
@@ -83,7 +90,7 @@ class _Looked:
 
 
 def run(tick: Tick) -> int:
-    rows = [RunRow._make(row) for row in db.fetch(_TAKE_RUNS, {"window": WAKE_WINDOW, "limit": tick.limit})]
+    rows = _take_runs(tick)
     if not rows:
         tick.again = True
         return db.execute(_DROP_ORPHANS, {"window": WAKE_WINDOW})
@@ -98,8 +105,9 @@ def run(tick: Tick) -> int:
         elif reason != "past_moved":
             ended_tasks.add(run_id)
     open_rows, alarms = _due(rows, tick.now)
+    _keep_time_outs(rows, alarms)
     followed = following.follow_newest(open_rows, tick.now) if tick.conf.runs_follow_newest_version else {}
-    looked = _look_at(open_rows, woken, followed, tick, alarms)
+    looked, failed = _look_at(open_rows, woken, followed, tick, alarms)
     _apply(looked, tick)
     _end_runs(looked, tick)
     _wake_next(rows, looked, ended_tasks, tick)
@@ -108,7 +116,23 @@ def run(tick: Tick) -> int:
     forgiven = [one.row.id for one in looked if one.row.look_failures]
     if forgiven:
         db.execute(_FORGIVE, {"runs": forgiven})
+    for run_id, error in failed.items():
+        blame(tick, run_id, error)
     return len(rows)
+
+
+def _take_runs(tick: Tick) -> list[RunRow]:
+    """Locks the runs that have wakes; a window whose runs are all somebody else's hides nothing behind it."""
+    after = 0
+    while True:
+        params = {"after": after, "window": WAKE_WINDOW, "limit": tick.limit}
+        rows = [RunRow._make(row) for row in db.fetch(_TAKE_RUNS, params)]
+        if rows:
+            return rows
+        end = db.fetch(_END_OF_WINDOW, params)[0][0]
+        if end is None:
+            return []
+        after = end
 
 
 def blame(tick: Tick, run_id: object, error: BaseException) -> None:
@@ -139,43 +163,79 @@ def _due(rows: Sequence[RunRow], now: datetime) -> tuple[list[RunRow], dict[int,
     return due, alarms
 
 
+def _keep_time_outs(rows: Sequence[RunRow], alarms: dict[int, datetime | None]) -> None:
+    """A run that stands still (paused, held, backing off) times out all the same (F-19)."""
+    due = alarms.keys()
+    still = [row for row in rows if row.state == states.RUNNING and (row.is_paused or row.held_at or row.id in due)]
+    if not still:
+        return
+    compiled, _ = graphs.readable(row.version_id for row in still if row.version_id is not None)
+    for row in still:
+        graph = compiled.get(row.version_id) if row.version_id is not None else None
+        at = _time_out(row, graph) if graph is not None else None
+        if at is not None:
+            alarms[row.id] = min(at, alarms.get(row.id) or at)
+
+
 def _look_at(
     rows: Sequence[RunRow],
     woken: dict[int, set[str | None]],
     followed: dict[int, UUID],
     tick: Tick,
     alarms: dict[int, datetime | None],
-) -> list[_Looked]:
-    """Loads what the wakes can reach and asks ``engine.look``; alarms are collected on the way."""
+) -> tuple[list[_Looked], dict[int, Exception]]:
+    """Loads what the wakes can reach and asks ``engine.look``; alarms are collected on the way.
+
+    Each run is decided on by itself: one that raises is told apart, and the others go on (I5).
+    """
     versions = {row.id: followed.get(row.id, row.version_id) for row in rows}
-    compiled = graphs.graphs_of(version for version in versions.values() if version is not None)
+    compiled, unreadable = graphs.readable(version for version in versions.values() if version is not None)
+    failed: dict[int, Exception] = {}
+    graph_of: dict[int, Graph] = {}
     whole: list[int] = []
     parts: dict[int, frozenset[str]] = {}
     scope: dict[int, frozenset[str] | None] = {}
     for row in rows:
-        version = versions[row.id]
-        if version is None or version not in compiled:
-            raise LookupError(
-                f"The definition of DAG {row.dag_id} (version {version}) is not stored. The run goes on when its file "
-                "is parsed again."
-            )
-        only, load = _reach(compiled[version], woken[row.id], row.id in followed)
-        scope[row.id] = only
+        try:
+            graph_of[row.id] = _graph(row, versions[row.id], compiled, unreadable)
+            scope[row.id], load = _reach(graph_of[row.id], woken[row.id], row.id in followed)
+        except Exception as error:
+            failed[row.id] = error
+            continue
         if load is None:
             whole.append(row.id)
         else:
             parts[row.id] = load
     loaded = facts.task_facts(whole, parts, tick.now)
-    past = facts.previous_facts([row for row in rows if compiled[versions[row.id]].has_past_deps], compiled, versions)  # type: ignore[index]
+    asking = [row for row in rows if row.id not in failed and graph_of[row.id].has_past_deps]
+    past = facts.previous_facts(asking, compiled, versions)
     looked = []
     for row in rows:
-        graph = compiled[versions[row.id]]  # type: ignore[index]
+        if row.id in failed:
+            continue
         tis = loaded.tis.get(row.id, [])
         fact = RunFact(logical_date=row.logical_date, allow_future=tick.conf.allow_future_logical_dates)
-        found = look(graph, tis, run=fact, now=tick.now, only=scope[row.id], previous=past.get(row.id))
-        looked.append(_Looked(row, graph, scope[row.id], woken[row.id], tis, found))
+        try:
+            found = look(graph_of[row.id], tis, run=fact, now=tick.now, only=scope[row.id], previous=past.get(row.id))
+        except Exception as error:
+            failed[row.id] = error
+            continue
+        looked.append(_Looked(row, graph_of[row.id], scope[row.id], woken[row.id], tis, found))
         alarms[row.id] = _alarm(looked[-1], loaded.held_until.get(row.id), tick.now)
-    return looked
+    return looked, failed
+
+
+def _graph(
+    row: RunRow, version: UUID | None, compiled: Mapping[UUID, Graph], unreadable: Mapping[UUID, Exception]
+) -> Graph:
+    if version is not None and version in unreadable:
+        raise unreadable[version]
+    if version is None or version not in compiled:
+        raise LookupError(
+            f"The definition of DAG {row.dag_id} (version {version}) is not stored. The run goes on when its file "
+            "is parsed again."
+        )
+    return compiled[version]
 
 
 def _reach(
@@ -194,12 +254,17 @@ def _reach(
 def _alarm(one: _Looked, held_until: datetime | None, now: datetime) -> datetime | None:
     """When time alone makes the run due again. A partial look must not put off what the rest of the run waits for."""
     instants = [at for at in (one.found.next_check_at, held_until) if at is not None]
-    timeout = one.graph.dag.dagrun_timeout
-    if timeout is not None and one.row.start_date is not None:
-        instants.append(max(now, one.row.start_date + timedelta(seconds=timeout)))
+    times_out = _time_out(one.row, one.graph)
+    if times_out is not None:
+        instants.append(max(now, times_out))
     if one.only is not None and one.row.next_check_at is not None and one.row.next_check_at > now:
         instants.append(one.row.next_check_at)
     return min(instants, default=None)
+
+
+def _time_out(row: RunRow, graph: Graph) -> datetime | None:
+    seconds = graph.dag.dagrun_timeout
+    return None if seconds is None or row.start_date is None else row.start_date + timedelta(seconds=seconds)
 
 
 def _apply(looked: Sequence[_Looked], tick: Tick) -> None:

@@ -14,7 +14,7 @@ from scheduler_app.scheduler.tick import Tick
 #: Nothing of the run is on its way: no wake, no alarm ahead, no task instance that will end by itself.
 _FORGOTTEN = """
 SELECT r.id FROM scheduler_dag_run r JOIN scheduler_dag d ON d.dag_id = r.dag_id
-WHERE r.state = 'running' AND r.next_check_at IS NULL AND r.start_date <= %(before)s
+WHERE r.id > %(after)s AND r.state = 'running' AND r.next_check_at IS NULL AND r.start_date <= %(before)s
   AND NOT d.is_paused AND NOT d.is_stale AND r.held_at IS NULL
   AND NOT EXISTS (SELECT 1 FROM scheduler_wake w WHERE w.dag_run_id = r.id)
   AND NOT EXISTS (SELECT 1 FROM scheduler_task_instance ti WHERE ti.dag_run_id = r.id
@@ -26,7 +26,13 @@ ORDER BY r.id LIMIT %(limit)s
 
 
 def run(tick: Tick) -> int:
-    before = tick.now - timedelta(seconds=tick.conf.sweep_seconds)
-    found = [row[0] for row in db.fetch(_FORGOTTEN, {"before": before, "limit": tick.limit})]
-    Wake.objects.add(found, "sweep", tick.now)
-    return len(found)
+    """Goes on to the last run: those that wait for their past for good reason hide none behind them (BC-133)."""
+    params = {"before": tick.now - timedelta(seconds=tick.conf.sweep_seconds), "limit": tick.limit, "after": 0}
+    count = 0
+    while True:
+        found = [row[0] for row in db.fetch(_FORGOTTEN, params)]
+        Wake.objects.add(found, "sweep", tick.now)
+        count += len(found)
+        if len(found) < tick.limit:
+            return count
+        params["after"] = found[-1]

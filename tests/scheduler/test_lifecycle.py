@@ -1,0 +1,343 @@
+"""The life of runs and tasks: clear, mark, time out, end, and what must be written with each (I6, I8, I10)."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import timedelta
+
+import pytest
+
+from scheduler_app.models import Callback, DagModel, DagRun, TaskInstance, TaskInstanceHistory, Wake, db, transitions
+from scheduler_app.scheduler.loop import PHASES
+from tests.rows import at, trigger
+from tests.scheduler.scene import Scene
+from tests.shapes import chain, parallel, shape
+
+
+def ended(scene: Scene, run: DagRun) -> tuple[str, object, str | None]:
+    run.refresh_from_db()
+    return run.state, run.end_date, run.state_reason
+
+
+# ── time-outs ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_BC_67_S_43_a_run_that_times_out_leaves_no_task_without_an_end(scene: Scene) -> None:
+    run = scene.run(scene.dag(chain(3, "dag", dagrun_timeout=120.0, callbacks=("failure",))))
+    scene.tick()
+    first = scene.task(run, "t0")
+    scene.begin(first)
+    scene.wait(119)
+    scene.tick(2)
+    assert scene.states(run) == {"t0": "running", "t1": None, "t2": None}
+    scene.wait(1)
+    scene.tick()
+    assert scene.states(run) == {"t0": "skipped", "t1": "skipped", "t2": "skipped"}
+    assert ended(scene, run) == ("failed", scene.now, "The run took longer than its dagrun_timeout of 120 s.")
+    assert list(TaskInstance.objects.values_list("end_date", flat=True).distinct()) == [scene.now]
+    assert [(c.kind, c.payload["reason"]) for c in Callback.objects.all()] == [("dag_failure", "timed_out")]
+    assert scene.end(first) == 0
+    assert scene.states(run)["t0"] == "skipped"
+
+
+def test_BC_69_a_cleared_run_has_its_whole_time_again(scene: Scene) -> None:
+    run = scene.run(scene.dag(shape("a", dagrun_timeout=60.0)))
+    scene.play(run)
+    first_start = run.start_date
+    scene.wait(86_400)
+    transitions.tasks("clear", [scene.task(run, "a").pk], scene.now)
+    transitions.runs("clear", [run.pk], scene.now)
+    scene.tick(2)
+    assert scene.states(run) == {"a": "queued"}
+    run.refresh_from_db()
+    assert (run.state, run.start_date, run.first_start_date) == ("running", scene.now, first_start)
+    scene.wait(61)
+    scene.tick()
+    assert ended(scene, run)[0] == "failed"
+
+
+@pytest.mark.parametrize("how", ["paused", "held", "held for a while", "backing off"])
+def test_S_43_a_run_that_stands_still_times_out_all_the_same(scene: Scene, how: str) -> None:
+    tasks = {"a": {"retries": 1, "retry_delay": 5.0}}
+    run = scene.run(scene.dag(shape("a >> b", dagrun_timeout=60.0, tasks=tasks)))
+    scene.tick()
+    attempt = scene.task(run, "a")
+    scene.begin(attempt)
+    scene.end(attempt, state="failed")
+    scene.tick()
+    if how == "paused":
+        DagModel.objects.update(is_paused=True)
+    elif how == "held":
+        DagRun.objects.update(held_at=scene.now)
+    elif how == "held for a while":
+        DagRun.objects.update(held_at=scene.now, held_until=scene.now + timedelta(seconds=600))
+    else:
+        DagRun.objects.update(backoff_until=scene.now + timedelta(seconds=600))
+    Wake.objects.add([run.pk], "held", scene.now)
+    scene.wait(10)
+    scene.settle()
+    assert ended(scene, run)[0] == "running"
+    scene.wait(50)
+    scene.settle()
+    assert ended(scene, run)[0] == "failed"
+    assert scene.states(run) == {"a": "skipped", "b": "skipped"}
+
+
+def test_S_55_a_deferral_that_takes_too_long_fails_in_place(scene: Scene) -> None:
+    run = scene.run(scene.dag(parallel(3, "dag", tasks={"p1": {"retries": 1, "retry_delay": 9.0}})))
+    scene.tick()
+    tasks = [scene.task(run, f"p{n}") for n in range(3)]
+    scene.begin(*tasks)
+    defer = {"classpath": "a.T", "kwargs": {}, "next_method": "on", "timeout": 60.0}
+    for task in tasks:
+        scene.end(task, state="deferred", defer=defer)
+    transitions.tasks("resume", [tasks[2].pk], scene.now)
+    handed = len(scene.executor.handed)
+    scene.wait(60)
+    scene.phase("enforce_timeouts")
+    assert scene.states(run) == {"p0": "failed", "p1": "up_for_retry", "p2": "scheduled"}
+    failed = scene.task(run, "p0")
+    assert (failed.end_date, failed.trigger_id, failed.trigger_timeout) == (scene.now, None, None)
+    assert (failed.reason or "").startswith("Its deferral timed out.")
+    assert len(scene.executor.handed) == handed
+
+
+def test_S_55_deferrals_are_ended_in_chunks(scene: Scene) -> None:
+    run = scene.run(scene.dag(parallel(5)))
+    scene.tick()
+    tasks = list(TaskInstance.objects.order_by("pk"))
+    scene.begin(*tasks)
+    for task in tasks:
+        scene.end(task, state="deferred", defer={"classpath": "a.T", "next_method": "on", "timeout": 1.0})
+    scene.wait(2)
+    scene.limit = 2
+    assert [scene.phase("enforce_timeouts") for _ in range(4)] == [2, 2, 1, 0]
+    assert scene.counts(dag_run=run) == {"failed": 5}
+
+
+def test_S_45_a_run_with_a_logical_date_ahead_waits_for_it_without_a_look_a_second(scene: Scene) -> None:
+    run = scene.run(scene.dag("a"), logical_date=at(3600))
+    scene.settle()
+    run.refresh_from_db()
+    assert (run.state, run.next_check_at, scene.states(run)) == ("running", at(3600), {"a": None})
+    assert scene.phase("schedule_tasks") == 0
+    scene.wait(3600)
+    scene.tick()
+    assert scene.states(run) == {"a": "queued"}
+
+
+def test_S_45_a_run_whose_time_has_not_come_stays_queued(scene: Scene) -> None:
+    run = scene.run("a")
+    DagRun.objects.update(run_after=at(60))
+    scene.settle()
+    assert ended(scene, run)[0] == "queued"
+    scene.wait(60)
+    scene.tick()
+    assert ended(scene, run)[0] == "running"
+
+
+# ── rows that people touch ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_BC_71_a_run_whose_task_row_was_deleted_ends_with_the_reason(scene: Scene) -> None:
+    dag = scene.dag(shape("a >> b >> c", max_active_runs=1, tasks={"c": {"max_active_tis_per_dag": 1}}))
+    run, waiting = scene.runs(dag, 2)
+    scene.tick()
+    scene.begin(scene.task(run, "a"))
+    TaskInstance.objects.filter(dag_run=run, task_id="b").delete()
+    scene.end(scene.task(run, "a"))
+    scene.settle()
+    assert ended(scene, run) == (
+        "failed",
+        scene.now,
+        "Nothing can run any more, and c never will. The run has no instance of b, which they wait for.",
+    )
+    assert ended(scene, waiting)[0] == "running"
+
+
+def test_BC_71_the_sweep_finds_a_run_whose_last_moving_row_was_deleted(scene: Scene) -> None:
+    run = scene.run("a >> b")
+    scene.settle()
+    TaskInstance.objects.filter(dag_run=run, task_id="a").delete()
+    scene.settle()
+    assert ended(scene, run)[0] == "running"
+    scene.wait(scene.conf.sweep_seconds)
+    scene.settle()
+    assert ended(scene, run)[0] == "failed"
+
+
+def test_BC_73_clearing_two_of_four_tasks_runs_two(scene: Scene) -> None:
+    run = scene.run(scene.dag(parallel(4)))
+    scene.play(run)
+    handed = len(scene.executor.handed)
+    transitions.tasks("clear", [scene.task(run, name).pk for name in ("p0", "p2")], scene.now)
+    transitions.runs("clear", [run.pk], scene.now)
+    scene.play(run)
+    assert sorted(scene.handed()[handed:]) == ["p0", "p2"]
+    assert dict(TaskInstance.objects.values_list("task_id", "try_number")) == {"p0": 2, "p1": 1, "p2": 2, "p3": 1}
+
+
+def test_BC_75_a_task_marked_failed_stays_failed_whatever_its_process_says(scene: Scene) -> None:
+    run = scene.run("a")
+    scene.tick()
+    task = scene.task(run, "a")
+    scene.begin(task)
+    transitions.tasks("mark_failed", [task.pk], scene.now, reason="marked failed by ann")
+    before = TaskInstance.objects.values().get()
+    assert scene.end(task) == 0
+    assert TaskInstance.objects.values().get() == before
+    assert (before["state"], before["reason"]) == ("failed", "marked failed by ann")
+    scene.tick()
+    assert ended(scene, run)[0] == "failed"
+
+
+def test_BC_77_clearing_a_task_of_a_running_run_keeps_the_runs_start(scene: Scene) -> None:
+    run = scene.run("a; b")
+    scene.tick()
+    first = scene.task(run, "a")
+    scene.begin(first)
+    scene.end(first)
+    scene.wait(100)
+    transitions.tasks("clear", [first.pk], scene.now)
+    scene.tick()
+    run.refresh_from_db()
+    assert (run.start_date, run.first_start_date, run.clear_number) == (at(0), at(0), 0)
+    assert scene.states(run) == {"a": "queued", "b": "queued"}
+    past = TaskInstanceHistory.objects.get()
+    assert (past.task_id, past.try_number, past.state, past.start_date) == ("a", 1, "success", at(0))
+
+
+def test_BC_53_a_branch_skips_what_has_not_begun_and_leaves_what_runs(scene: Scene) -> None:
+    run = scene.run(scene.dag("branch >> [late, other]; late", tasks={"late": {"trigger_rule": "always"}}))
+    scene.tick()
+    branch, late = scene.task(run, "branch"), scene.task(run, "late")
+    assert scene.begin(branch, late) == 2
+    scene.end(branch, skip=["late", "other"])
+    assert scene.states(run) == {"branch": "success", "late": "running", "other": "skipped"}
+    assert scene.end(late) == 1
+    scene.tick()
+    assert (scene.states(run)["late"], ended(scene, run)[0]) == ("success", "success")
+
+
+def test_S_47_a_look_overwrites_nothing_that_a_person_did_meanwhile(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = scene.run("a; b")
+    scene.phase("start_runs")
+    move = transitions.tasks
+
+    def a_person_is_faster(verb: str, *arguments: object, **columns: object) -> list[int]:
+        if verb == "schedule":
+            move("mark_success", [scene.task(run, "a").pk], scene.now)
+        return move(verb, *arguments, **columns)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(transitions, "tasks", a_person_is_faster)
+    scene.phase("schedule_tasks")
+    assert scene.states(run) == {"a": "success", "b": "scheduled"}
+
+
+# ── ends ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_BC_79_a_run_is_judged_by_its_leaves(scene: Scene) -> None:
+    run = scene.run(scene.dag("start >> middle >> end", tasks={"end": {"trigger_rule": "all_done"}}))
+    scene.play(run, middle="failed")
+    assert scene.states(run) == {"start": "success", "middle": "failed", "end": "success"}
+    assert run.state == "success"
+
+
+@pytest.mark.parametrize(("state", "kind"), [("success", "dag_success"), ("failed", "dag_failure")])
+def test_BC_93_S_27_the_callback_of_a_run_is_written_with_its_end(scene: Scene, state: str, kind: str) -> None:
+    run = scene.run(scene.dag(shape("a", callbacks=("success", "failure"))))
+    scene.tick()
+    scene.begin(scene.task(run, "a"))
+    scene.end(scene.task(run, "a"), state=state)
+    phase = next(phase for phase in PHASES if phase.name == "schedule_tasks")
+    with suppress(InterruptedError), db.atomic():
+        phase.run(scene.a_tick())
+        assert Callback.objects.count() == 1
+        raise InterruptedError  # killed before the commit: the end is gone, and the callback with it
+    assert (ended(scene, run)[0], Callback.objects.count()) == ("running", 0)
+    scene.phase("schedule_tasks")
+    callback = Callback.objects.get()
+    assert (ended(scene, run)[0], callback.kind, callback.dag_run_id, callback.state) == (
+        state,
+        kind,
+        run.pk,
+        "pending",
+    )
+    assert callback.dedupe_key == f"{kind}:{run.pk}:0"
+
+
+def test_BC_93_a_run_that_is_cleared_and_ends_again_asks_again(scene: Scene) -> None:
+    run = scene.run(scene.dag(shape("a", callbacks=("success",))))
+    scene.play(run)
+    transitions.tasks("clear", [scene.task(run, "a").pk], scene.now)
+    transitions.runs("clear", [run.pk], scene.now)
+    scene.play(run)
+    assert list(Callback.objects.order_by("pk").values_list("dedupe_key", flat=True)) == [
+        f"dag_success:{run.pk}:0",
+        f"dag_success:{run.pk}:1",
+    ]
+
+
+def test_S_44_no_callback_row_is_written_where_the_dag_has_none(scene: Scene) -> None:
+    run = scene.run(scene.dag(shape("a", callbacks=("failure",))))
+    scene.play(run)
+    assert not Callback.objects.exists()
+
+
+def test_a_dag_is_paused_after_so_many_failed_runs_in_a_row(scene: Scene) -> None:
+    dag = scene.dag(shape("a"), row={"max_consecutive_failed_dag_runs": 2})
+    ends = ["failed", "success", "failed", "failed"]
+    for number, state in enumerate(ends):
+        dag.refresh_from_db()
+        assert not dag.is_paused, number
+        scene.wait(1)
+        scene.play(trigger(dag, 1, now=scene.now, prefix=f"r{number}_")[0], a=state)
+    dag.refresh_from_db()
+    assert dag.is_paused
+
+
+# ── versions ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_S_46_a_running_run_follows_the_newest_version_with_its_own_tasks(scene: Scene) -> None:
+    run = scene.run("a >> b")
+    scene.tick()
+    newest = scene.dag(shape("a >> c")).latest_version_id
+    scene.begin(scene.task(run, "a"))
+    scene.end(scene.task(run, "a"))
+    scene.tick()
+    assert scene.states(run) == {"a": "success", "b": "removed", "c": "queued"}
+    assert (scene.task(run, "b").reason, scene.task(run, "c").dag_version_id) == (
+        "Task b is no longer part of the DAG.",
+        newest,
+    )
+    run.refresh_from_db()
+    assert run.dag_version_id == newest
+    scene.play(run)
+    assert run.state == "success"
+
+
+def test_S_10_a_scheduled_task_that_left_the_dag_is_removed_and_not_handed_out(scene: Scene) -> None:
+    scene.executor.slots = 0
+    run = scene.run("a; b")
+    scene.tick()
+    assert scene.states(run) == {"a": "scheduled", "b": "scheduled"}
+    scene.dag(shape("a"))
+    Wake.objects.add([run.pk], "new_version", scene.now)
+    scene.executor.slots = 5
+    scene.tick()
+    assert (scene.states(run), scene.handed()) == ({"a": "queued", "b": "removed"}, ["a"])
+
+
+def test_an_ended_run_does_not_follow_a_newer_version(scene: Scene) -> None:
+    run = scene.run("a")
+    scene.play(run)
+    version = run.dag_version_id
+    scene.dag(shape("a >> b"))
+    transitions.tasks("mark_failed", [scene.task(run, "a").pk], scene.now)
+    scene.tick()
+    run.refresh_from_db()
+    assert (run.dag_version_id, scene.states(run), run.state) == (version, {"a": "failed"}, "success")
