@@ -9,9 +9,13 @@ from typing import Any
 class LazyXComSequence(Sequence[Any]):
     """What was pushed, by map index; instances that pushed nothing are not in it."""
 
+    #: whether this process made one at all: only then are results searched for them
+    exist = False
+
     def __init__(self, ti: Any, task_id: str, key: str) -> None:
         self._ti, self._task_id, self._key = ti, task_id, key
         self._values: list[Any] | None = None
+        LazyXComSequence.exist = True
 
     def _all(self) -> list[Any]:
         if self._values is None:

@@ -297,10 +297,22 @@ class RuntimeTaskInstance:
 
 
 def own_value(value: Any) -> Any:
-    """A value as it is stored: a lazy sequence of results becomes a list."""
+    """A value as it is stored: a lazy sequence of results becomes a list, wherever in the value it sits."""
     from scheduler_app.sdk.lazy_sequence import LazyXComSequence
 
-    return list(value) if isinstance(value, LazyXComSequence) else value
+    return _without_lazy(value, LazyXComSequence) if LazyXComSequence.exist else value
+
+
+def _without_lazy(value: Any, lazy: type) -> Any:
+    if isinstance(value, lazy):
+        return list(value)
+    if type(value) is list:
+        return [_without_lazy(item, lazy) for item in value]
+    if type(value) is tuple:
+        return tuple(_without_lazy(item, lazy) for item in value)
+    if type(value) is dict:
+        return {key: _without_lazy(item, lazy) for key, item in value.items()}
+    return value
 
 
 TaskInstance = RuntimeTaskInstance

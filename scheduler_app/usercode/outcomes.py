@@ -73,7 +73,11 @@ def _skips_others(error: Any, task: Any, context: Any) -> Outcome:
 
 def _failed(error: BaseException, task: Any, context: Any) -> Outcome:
     described = describe(error)
-    log.error("The task failed: %s", described["message"] or described["type"], exc_info=error)
+    log.error(
+        "The task failed: %s",
+        described["message"] or described["type"],
+        exc_info=(type(error), error, own_frames(error)),
+    )
     outcome: Outcome = {"state": "failed", "retry": not isinstance(error, NEVER_RETRIED), "error": described}
     policy = getattr(task, "retry_policy", None)
     if policy is not None and outcome["retry"]:
@@ -116,11 +120,16 @@ def describe(error: BaseException) -> dict[str, Any]:
 
 
 def user_traceback(error: BaseException) -> str:
-    """The traceback from the first frame that is not ours."""
+    """The traceback from the first frame that is not of this package's machinery."""
+    return "".join(traceback.format_exception(type(error), error, own_frames(error)))
+
+
+def own_frames(error: BaseException) -> Any:
+    """The traceback below ``usercode``; the whole one when the error arose there."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_globals.get("__name__", "").startswith("scheduler_app.usercode"):
         trace = trace.tb_next
-    return "".join(traceback.format_exception(type(error), error, trace or error.__traceback__))
+    return trace or error.__traceback__
 
 
 def _instant(value: dt.datetime) -> str:

@@ -343,3 +343,18 @@ def test_an_async_function_runs_to_its_end() -> None:
 
         later()
     assert pushed(run_all(dag), "later") == 5
+
+
+def test_results_of_a_mapped_task_may_be_passed_on_inside_other_values() -> None:
+    with DAG("d") as dag:
+
+        @task
+        def square(x: int) -> int:
+            return x * x
+
+        @task
+        def wrap(values: Any) -> Any:
+            return {"all": values, "deep": [(values, 1)]}
+
+        wrap(square.expand(x=[1, 2]))
+    assert pushed(run_all(dag), "wrap") == {"all": [1, 4], "deep": [([1, 4], 1)]}

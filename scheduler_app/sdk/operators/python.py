@@ -10,7 +10,7 @@ from typing import Any
 from scheduler_app.sdk.context import current_context
 from scheduler_app.sdk.exceptions import AirflowException
 from scheduler_app.sdk.operator import BaseOperator
-from scheduler_app.sdk.operators.branch import BranchMixIn, SkipMixin
+from scheduler_app.sdk.operators.branch import BranchMixIn, SkipMixin, keep_answer
 from scheduler_app.sdk.outlet_events import take_metadata
 
 
@@ -99,9 +99,7 @@ class BranchPythonOperator(PythonOperator, BranchMixIn):
 
     def execute(self, context: Any) -> Any:
         chosen = PythonOperator.execute(self, context)
-        context["ti"].xcom_push(
-            key="return_value", value=sorted(chosen) if isinstance(chosen, (set, frozenset)) else chosen
-        )
+        keep_answer(self, context, chosen)
         return self.do_branch(context, chosen)
 
 
@@ -120,8 +118,7 @@ class ShortCircuitOperator(PythonOperator, SkipMixin):
         if condition:
             self.log.info("The condition is true: what comes after goes on.")
             return condition
-        if self.do_xcom_push:
-            context["ti"].xcom_push(key="return_value", value=condition)
+        keep_answer(self, context, condition)
         below = (
             self.get_flat_relatives(upstream=False) if self.ignore_downstream_trigger_rules else self.downstream_list
         )
