@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import signal
 import socket
 import subprocess
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from scheduler_app.conf import conf
 from scheduler_app.supervisor import leftovers
 from scheduler_app.supervisor.environment import scrubbed
 from scheduler_app.supervisor.events import Events
@@ -48,7 +50,10 @@ class Exit:
 
 
 class Base:
-    """A running base. ``fork`` asks for a child; ``on_exit`` of that child is called once, whatever happens."""
+    """A running base. ``fork`` asks for a child; ``on_exit`` of that child is called once, whatever happens.
+
+    Raises OSError when it cannot be started (no such ``task_user``, or one who cannot reach the interpreter).
+    """
 
     def __init__(self, events: Events, environ: Mapping[str, str], work_folder: str) -> None:
         self._events = events
@@ -56,19 +61,26 @@ class Base:
         ours, theirs = socket.socketpair()
         lifeline_read, self._lifeline = os.pipe()
         command = [sys.executable, "-m", PROGRAM, "--control", str(theirs.fileno()), "--lifeline", str(lifeline_read)]
-        self._process = subprocess.Popen(
-            [*command, "--folder", work_folder],
-            # The module must be found although the package may not be installed; the base goes to its folder itself.
-            cwd=_PACKAGE_PARENT,
-            env={**scrubbed(environ), leftovers.MARK: leftovers.mark(os.getpid())},
-            stdin=subprocess.DEVNULL,
-            stdout=sys.stderr if _has_fd(sys.stderr) else None,
-            pass_fds=(theirs.fileno(), lifeline_read),
-            # Ctrl-C at the terminal is for the process that started us; it stops the base in order.
-            start_new_session=True,
-        )
-        theirs.close()
-        os.close(lifeline_read)
+        try:
+            self._process = subprocess.Popen(
+                [*command, "--folder", work_folder],
+                # The module must be found although the package may not be installed; the base changes its folder.
+                cwd=_PACKAGE_PARENT,
+                env={**scrubbed(environ), **_home_of(conf().task_user), leftovers.MARK: leftovers.mark(os.getpid())},
+                stdin=subprocess.DEVNULL,
+                stdout=sys.stderr if _has_fd(sys.stderr) else None,
+                pass_fds=(theirs.fileno(), lifeline_read),
+                # Ctrl-C at the terminal is for the process that started us; it stops the base in order.
+                start_new_session=True,
+                **_as_user(conf().task_user),
+            )
+        except BaseException:
+            ours.close()
+            os.close(self._lifeline)
+            raise
+        finally:
+            theirs.close()
+            os.close(lifeline_read)
         self.pid = self._process.pid
         self.alive = True
         #: it has imported the SDK and answers
@@ -136,6 +148,29 @@ class Base:
 def exit_of(message: Mapping[str, Any]) -> Exit:
     """The value of an ``exited`` message."""
     return Exit(message["code"], message.get("why", ""), message.get("cpu_seconds", 0.0), message.get("max_rss_kb", 0))
+
+
+def _as_user(name: str) -> dict[str, Any]:
+    """Arguments that make the base another system user's: the wall between user code and our secrets (task_user)."""
+    if not name:
+        return {}
+    account = _account(name)
+    groups = os.getgrouplist(name, account.pw_gid)
+    return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": groups}
+
+
+def _home_of(name: str) -> dict[str, str]:
+    if not name:
+        return {}
+    account = _account(name)
+    return {"HOME": account.pw_dir, "USER": name, "LOGNAME": name}
+
+
+def _account(name: str) -> pwd.struct_passwd:
+    try:
+        return pwd.getpwnam(name)
+    except KeyError:
+        raise OSError(f"There is no system user {name!r}: create it, or change SCHEDULER_TASK_USER.") from None
 
 
 def _has_fd(stream: Any) -> bool:

@@ -26,8 +26,8 @@ def take_over(writer: LogWriter, stdout: int, stderr: int, level: int = logging.
         os.dup2(source, target)
         os.close(source)
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - it lives as long as the process
-    sys.stdout = sys.__stdout__ = LineStream(writer, *STDOUT, fd=1)  # type: ignore[misc]
-    sys.stderr = sys.__stderr__ = LineStream(writer, *STDERR, fd=2)  # type: ignore[misc]
+    sys.stdout = sys.__stdout__ = LineStream(writer, *STDOUT, fd=1)  # type: ignore[misc, assignment]
+    sys.stderr = sys.__stderr__ = LineStream(writer, *STDERR, fd=2)  # type: ignore[misc, assignment]
     root = logging.getLogger()
     root.handlers[:] = [LogHandler(writer)]
     root.setLevel(level)
@@ -43,8 +43,8 @@ class LineStream(io.TextIOBase):
         self._lock = threading.RLock()
         self.buffer = io.BufferedWriter(_Bytes(self), 1)
 
-    encoding = "utf-8"  # type: ignore[assignment]
-    errors = "backslashreplace"  # type: ignore[assignment]
+    encoding = "utf-8"
+    errors = "backslashreplace"
     mode = "w"
 
     @property

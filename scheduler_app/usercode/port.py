@@ -148,7 +148,8 @@ class WirePort:
         )
 
     def get_dag_run_state(self, dag_id: str, run_id: str) -> str | None:
-        return self.request("get_dag_run_state", dag_id=dag_id, run_id=run_id)
+        answer: str | None = self.request("get_dag_run_state", dag_id=dag_id, run_id=run_id)
+        return answer
 
     def get_dr_count(
         self,
@@ -158,13 +159,14 @@ class WirePort:
         run_ids: Iterable[str] | None = None,
         states: Iterable[str] | None = None,
     ) -> int:
-        return self.request(
+        answer: int = self.request(
             "get_dr_count",
             dag_id=dag_id,
             logical_dates=isos(logical_dates),
             run_ids=listed(run_ids),
             states=listed(states),
         )
+        return answer
 
     def get_ti_count(
         self,
@@ -177,7 +179,7 @@ class WirePort:
         states: Iterable[str | None] | None = None,
         map_index: int | None = None,
     ) -> int:
-        return self.request(
+        answer: int = self.request(
             "get_ti_count",
             dag_id=dag_id,
             task_ids=listed(task_ids),
@@ -187,6 +189,7 @@ class WirePort:
             states=listed(states),
             map_index=map_index,
         )
+        return answer
 
     def get_task_states(
         self,
@@ -198,7 +201,7 @@ class WirePort:
         run_ids: Iterable[str] | None = None,
         map_index: int | None = None,
     ) -> dict[str, dict[str, str | None]]:
-        return self.request(
+        answer: dict[str, dict[str, str | None]] = self.request(
             "get_task_states",
             dag_id=dag_id,
             task_ids=listed(task_ids),
@@ -207,6 +210,7 @@ class WirePort:
             run_ids=listed(run_ids),
             map_index=map_index,
         )
+        return answer
 
     def get_previous_run(self, *, dag_id: str, logical_date: dt.datetime, state: str | None = None) -> Json:
         return self.request("get_previous_run", dag_id=dag_id, logical_date=iso(logical_date), state=state)
@@ -238,10 +242,12 @@ class WirePort:
         return self.request("get_asset", name=name, uri=uri)
 
     def get_asset_events(self, **filters: Any) -> list[Json]:
-        return self.request("get_asset_events", **{key: iso(value) for key, value in filters.items()})
+        answer: list[Json] = self.request("get_asset_events", **{key: iso(value) for key, value in filters.items()})
+        return answer
 
     def get_asset_alias_events(self, **filters: Any) -> list[Json]:
-        return self.request("get_asset_alias_events", **{key: iso(value) for key, value in filters.items()})
+        answer: list[Json] = self.request("get_asset_alias_events", **{key: iso(value) for key, value in filters.items()})
+        return answer
 
     def get_state(self, *, scope: dict[str, Any], key: str) -> Any:
         return decode(self.request("get_state", scope=scope, key=key))

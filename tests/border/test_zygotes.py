@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from typing import Any
 
 import pytest
 
@@ -134,3 +135,12 @@ class TestLimits:
         stage.children.tidy()
         stage.pass_until(lambda: not stage.children.zygotes)
         assert stage.perform("work").outcome["state"] == "success"
+
+
+def test_a_task_user_that_does_not_exist_is_named(stage: Stage, settings: Any) -> None:
+    settings.SCHEDULER = {**settings.SCHEDULER, "task_user": "no_such_user"}
+    stage.write(TRIVIAL)
+    with pytest.raises(
+        OSError, match="There is no system user 'no_such_user': create it, or change SCHEDULER_TASK_USER"
+    ):
+        stage.begin("work")
