@@ -246,7 +246,9 @@ class WirePort:
         return answer
 
     def get_asset_alias_events(self, **filters: Any) -> list[Json]:
-        answer: list[Json] = self.request("get_asset_alias_events", **{key: iso(value) for key, value in filters.items()})
+        answer: list[Json] = self.request(
+            "get_asset_alias_events", **{key: iso(value) for key, value in filters.items()}
+        )
         return answer
 
     def get_state(self, *, scope: dict[str, Any], key: str) -> Any:
