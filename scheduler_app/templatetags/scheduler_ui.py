@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -246,7 +247,7 @@ def pool_meter(use: PoolUse) -> SafeString:
 
 
 @register.filter
-def at(values: dict[str, Any], key: str) -> Any:
+def at(values: Mapping[str, Any], key: str) -> Any:
     """One value of a dict; None when there is none."""
     return values.get(key)
 
@@ -308,3 +309,9 @@ def svg_wire(wire: Wire) -> SafeString:
     return format_html(
         '<path class="wire" d="{}" data-from="{}" data-to="{}"/>', "".join(pieces), wire.source, wire.target
     )
+
+
+@register.filter
+def listed(text: str) -> list[str]:
+    """The parts of a text that is separated by commas."""
+    return text.split(",")

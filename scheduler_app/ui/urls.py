@@ -7,6 +7,7 @@ from django.urls import path
 
 from . import (
     audit,
+    clear,
     dag_list,
     dag_overview,
     dag_pause,
@@ -20,6 +21,7 @@ from . import (
     live,
     log,
     login,
+    mark,
     pools,
     preferences,
     run,
@@ -43,6 +45,8 @@ urlpatterns = [
     path("dags/<str:dag_id>/pause/", dag_pause.set_paused, name="dag_pause"),
     path("dags/<str:dag_id>/hold/", hold.new_runs, name="dag_hold"),
     path("dags/<str:dag_id>/trigger/", trigger.form, name="trigger"),
+    path("dags/<str:dag_id>/clear/", clear.form, name="clear"),
+    path("dags/<str:dag_id>/mark/", mark.form, name="mark"),
     path("dags/<str:dag_id>/grid/", grid.show, name="grid"),
     path("dags/<str:dag_id>/graph/", graph.show, name="graph"),
     path("dags/<str:dag_id>/code/", dag_versions.code, name="code"),
