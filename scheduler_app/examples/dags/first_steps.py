@@ -29,8 +29,8 @@ with DAG(
 ):
     hello = BashOperator(
         task_id="say_hello",
-        # Templates are filled in when the task runs: this is the day that the run is about.
-        bash_command="echo 'Hello! This run is about {{ ds }}.'",
+        # Templates are filled in when the task runs.
+        bash_command="echo 'Hello from {{ task.task_id }}! This run is called {{ run_id }}.'",
     )
     count = PythonOperator(task_id="count_letters", python_callable=count_letters, op_args=["a workflow"])
     done = EmptyOperator(task_id="done")
