@@ -1,0 +1,162 @@
+"""A house full of real processes: schedulers with runners and zygotes, a DAG processor, one database, one ledger."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import psutil
+
+ROOT = Path(__file__).resolve().parents[2]
+DAGS = Path(__file__).parent / "dags"
+
+#: Short leases, so that what is lost is found in seconds.
+ENVIRONMENT = {
+    "SCHEDULER_HEARTBEAT_SECONDS": "0.5",
+    "SCHEDULER_LEASE_SECONDS": "4",
+    "SCHEDULER_TASK_HEARTBEAT_SECONDS": "0.5",
+    "SCHEDULER_TASK_HEARTBEAT_TIMEOUT_SECONDS": "5",
+    "SCHEDULER_QUEUED_TIMEOUT_SECONDS": "10",
+    "SCHEDULER_DAG_DIR_SCAN_SECONDS": "1",
+    "SCHEDULER_LOAD_EXAMPLES": "false",
+    "SCHEDULER_PARALLELISM": "16",
+}
+#: Time in which a killed process's descendants must be gone (I3).
+GONE_SECONDS = 2.0
+
+
+class House:
+    """Starts, kills and restarts processes. ``database_url`` names a migrated database that is ours alone."""
+
+    def __init__(self, folder: Path, database_url: str, *, tasks: int, seconds: float) -> None:
+        self.folder = folder
+        self.ledger = folder / "ledger"
+        self.ledger.touch()
+        self.environ = {
+            **os.environ,
+            **ENVIRONMENT,
+            "DATABASE_URL": database_url,
+            "SCHEDULER_HOME": str(folder / "home"),
+            "SCHEDULER_DAGS_FOLDER": str(DAGS),
+            "LEDGER_FILE": str(self.ledger),
+            "LEDGER_TASKS": str(tasks),
+            "LEDGER_SECONDS": str(seconds),
+        }
+        (folder / "home").mkdir(exist_ok=True)
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, name: str) -> None:
+        """``scheduler…`` is a scheduler of its own, ``processor`` the DAG processor."""
+        command = ["runscheduler", "--no-dag-processor"] if name.startswith("scheduler") else ["rundagprocessor"]
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self.processes[name] = subprocess.Popen(
+                [sys.executable, str(ROOT / "manage.py"), *command],
+                cwd=ROOT,
+                env=self.environ,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def children(self, name: str) -> list[psutil.Process]:
+        try:
+            return children_of(psutil.Process(self.processes[name].pid))
+        except psutil.NoSuchProcess:
+            return []
+
+    def runner(self, name: str) -> psutil.Process:
+        """The runner of a scheduler's local executor."""
+        return self._child(name, "scheduler_app.runner.process")
+
+    def zygote(self, name: str) -> psutil.Process:
+        """The process that imported the DAG file and forks its attempts."""
+        theirs = [process for process in self.children(name) if "usercode" in command_of(process)]
+        return max(theirs, key=lambda process: len(children_of(process, recursive=False)))
+
+    def _child(self, name: str, program: str) -> psutil.Process:
+        for process in self.children(name):
+            if program in command_of(process):
+                return process
+        raise LookupError(f"{name} has no child {program}")
+
+    def kill(self, victims: Iterable[psutil.Process], descendants_of: Iterable[psutil.Process] = ()) -> None:
+        """``kill -9``, and proof that no descendant outlives its executor by more than two seconds."""
+        doomed = list(victims)
+        below = {child for process in descendants_of for child in children_of(process)}
+        for process in doomed:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.send_signal(signal.SIGKILL)
+        for popen in self.processes.values():
+            popen.poll()
+        wait_for(lambda: not [p for p in below if alive(p)], GONE_SECONDS, f"descendants to be gone: {below}")
+
+    def kill_process(self, name: str) -> None:
+        process = psutil.Process(self.processes[name].pid)
+        self.kill([process], [process])
+        self.processes[name].wait()
+
+    def stop(self) -> None:
+        """Everything that is still there ends; nothing may be left afterwards."""
+        below = {child for name in self.processes for child in self.children(name)}
+        for process in self.processes.values():
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+        for process in self.processes.values():
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        wait_for(lambda: not [p for p in below if alive(p)], GONE_SECONDS, "the children of stopped processes to end")
+
+    # ── what the tasks wrote ─────────────────────────────────────────────────────────────────────────────────────────
+    def lines(self, what: str) -> Counter[tuple[str, int]]:
+        """(task, try) → how often it said so."""
+        found: Counter[tuple[str, int]] = Counter()
+        for line in self.ledger.read_text().splitlines():
+            kind, task_id, number, _ = line.split()
+            if kind == what:
+                found[task_id, int(number)] += 1
+        return found
+
+    def logs(self) -> str:
+        """The last lines of every process, for a failure's message."""
+        return "\n".join(f"== {path.name}\n{path.read_text()[-3000:]}" for path in sorted(self.folder.glob("*.log")))
+
+
+def children_of(process: psutil.Process, *, recursive: bool = True) -> list[psutil.Process]:
+    try:
+        return process.children(recursive=recursive)
+    except psutil.NoSuchProcess:
+        return []
+
+
+def command_of(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return ""
+
+
+def alive(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def wait_for(condition: Callable[[], object], seconds: float, what: str) -> None:
+    """Polls until the condition holds. AssertionError names what did not come in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {seconds:g} s for {what}")
+        time.sleep(0.05)
