@@ -157,12 +157,17 @@ class Children:
         return max(0.0, min(times) - self._clocks.monotonic()) if times else None
 
     def tidy(self) -> None:
-        """Drop ended zygotes, and idle ones beyond the memory limit."""
+        """Drop ended zygotes, and idle ones that are too old or beyond the memory limit."""
         self._retired = [zygote for zygote in self._retired if zygote.alive]
         for file, zygote in list(self._zygotes.items()):
             if not zygote.alive and not zygote.threaded:
                 del self._zygotes[file]
         idle = [zygote for zygote in self._zygotes.values() if zygote.alive and not zygote.busy and not zygote.loading]
+        oldest = self._clocks.monotonic() - self._limits.zygote_max_age_seconds
+        for zygote in [zygote for zygote in idle if zygote.started_at < oldest]:
+            # The next attempt would have it imported again anyway.
+            idle.remove(zygote)
+            self._retire(zygote)
         sizes = {zygote: process_tree.memory_bytes(zygote.pid or 0) for zygote in idle}
         total = sum(sizes.values())
         for zygote in idle:

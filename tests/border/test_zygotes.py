@@ -144,3 +144,17 @@ def test_a_task_user_that_does_not_exist_is_named(stage: Stage, settings: Any) -
         OSError, match="There is no system user 'no_such_user': create it, or change SCHEDULER_TASK_USER"
     ):
         stage.begin("work")
+
+
+class TestAge:
+    @pytest.fixture
+    def limits(self) -> Limits:
+        return Limits(zygote_max_age_seconds=0.0)
+
+    def test_an_old_file_is_imported_again_and_its_idle_zygote_goes(self, stage: Stage) -> None:
+        stage.write(TRIVIAL)
+        stage.perform("work")
+        stage.perform("work")
+        assert stage.imports() == 2
+        stage.children.tidy()
+        stage.pass_until(lambda: not stage.children.zygotes)
