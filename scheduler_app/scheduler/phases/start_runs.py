@@ -1,16 +1,22 @@
 """Queued runs start, oldest first, as far as their DAG's ``max_active_runs`` allows (F-16, F-17, I2).
 
 The DAG's row is locked before its running runs are counted, in a statement of its own: two schedulers cannot both see
-room for one (S-32, BC-19). A DAG whose row somebody holds is left for the next tick.
+room for one (S-32, BC-19). A DAG whose row somebody holds is left for the next tick, and so is a run that somebody
+holds, with all younger ones of its DAG (BC-21).
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import NamedTuple
 
 from scheduler_app import metrics
 from scheduler_app.models import Wake, db, transitions
 from scheduler_app.scheduler.tick import Tick
 
-#: The DAGs that have queued runs (a loose scan over the partial index: its cost follows DAGs, not runs), locked.
+#: The DAGs that have queued runs (a loose scan over the partial index: its cost follows DAGs, not runs), locked. Those
+#: that are full, at committed counts, are not even locked.
 _LOCK_DAGS = """
 WITH RECURSIVE waiting AS (
     (SELECT dag_id FROM scheduler_dag_run WHERE state = 'queued' ORDER BY dag_id LIMIT 1)
@@ -21,11 +27,13 @@ WITH RECURSIVE waiting AS (
 )
 SELECT d.dag_id FROM scheduler_dag d
 WHERE d.dag_id IN (SELECT dag_id FROM waiting) AND NOT d.is_paused AND NOT d.is_stale
+  AND (SELECT count(*) FROM scheduler_dag_run r
+       WHERE r.dag_id = d.dag_id AND r.state = 'running' AND r.run_type <> 'backfill') < d.max_active_runs
 ORDER BY d.dag_id FOR NO KEY UPDATE SKIP LOCKED
 """
 
 _OLDEST = """
-SELECT q.id, q.run_type, q.run_after, q.first_start_date
+SELECT q.id, d.dag_id, q.run_type, q.run_after, q.first_start_date
 FROM scheduler_dag d
 CROSS JOIN LATERAL (
     SELECT count(*) AS n FROM scheduler_dag_run
@@ -36,22 +44,45 @@ CROSS JOIN LATERAL (
     WHERE dag_id = d.dag_id AND state = 'queued' AND run_after <= %(now)s AND NOT interval_pending
       AND (held_at IS NULL OR held_until <= %(now)s)
     ORDER BY run_after, id LIMIT greatest(0, d.max_active_runs - running.n)
-    FOR NO KEY UPDATE SKIP LOCKED
 ) q
 WHERE d.dag_id = ANY(%(dags)s)
 ORDER BY q.run_after, q.id LIMIT %(limit)s
 """
+
+_LOCK_RUNS = """
+SELECT id FROM scheduler_dag_run WHERE id = ANY(%(runs)s) AND state = 'queued'
+ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+"""
+
+
+class _Queued(NamedTuple):
+    id: int
+    dag_id: str
+    run_type: str
+    run_after: datetime
+    first_start_date: datetime | None
 
 
 def run(tick: Tick) -> int:
     dags = [row[0] for row in db.fetch(_LOCK_DAGS)]
     if not dags:
         return 0
-    rows = db.fetch(_OLDEST, {"dags": dags, "now": tick.now, "limit": tick.limit})
-    started = transitions.runs("start", sorted(row[0] for row in rows), tick.now)
+    oldest = [_Queued(*row) for row in db.fetch(_OLDEST, {"dags": dags, "now": tick.now, "limit": tick.limit})]
+    rows = {row.id: row for row in _in_order(oldest)}
+    started = transitions.runs("start", sorted(rows), tick.now)
     Wake.objects.add(started, "run_started", tick.now)
-    moved = set(started)
-    for key, run_type, run_after, first_start in rows:
-        if key in moved and run_type == "scheduled" and first_start is None:
-            metrics.SCHEDULE_DELAY.observe(max(0.0, (tick.now - run_after).total_seconds()))
+    for row in (rows[key] for key in started):
+        if row.run_type == "scheduled" and row.first_start_date is None:
+            metrics.SCHEDULE_DELAY.observe(max(0.0, (tick.now - row.run_after).total_seconds()))
     return len(started)
+
+
+def _in_order(oldest: Sequence[_Queued]) -> Iterator[_Queued]:
+    """Those that are ours to start: of each DAG as many as come before the first that somebody else holds."""
+    locked = {row[0] for row in db.fetch(_LOCK_RUNS, {"runs": [row.id for row in oldest]})}
+    waiting: set[str] = set()
+    for row in oldest:
+        if row.id not in locked:
+            waiting.add(row.dag_id)
+        elif row.dag_id not in waiting:
+            yield row

@@ -1,0 +1,331 @@
+"""Two real connections at once: limits hold, nothing starts twice, no open transaction stops the loop (I1, I2, I9).
+
+Threads meet at a barrier *before* they commit, so that each works while the other's transaction is open.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.test import TransactionTestCase
+
+from scheduler_app import metrics
+from scheduler_app.models import DagModel, DagRun, Pool, TaskInstance, Wake, db, schedules
+from scheduler_app.runner import claims
+from scheduler_app.scheduler.loop import PHASES, Loop, Phase
+from scheduler_app.scheduler.phases import schedule_tasks
+from tests.scheduler.scene import Scene
+from tests.shapes import parallel, shape
+from tests.simulation.play import TABLES
+
+#: Longest that a thread may take; nothing here waits for it.
+PATIENCE = 20.0
+pytestmark = pytest.mark.django_db(transaction=True)
+RUN = {phase.name: phase.run for phase in PHASES}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _rows_are_deleted() -> Iterator[None]:
+    """Rows are committed here. Deleting the few there are takes a tenth of what emptying every table does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TransactionTestCase, "_fixture_teardown", lambda _: _delete_rows())
+        yield
+
+
+def _delete_rows() -> None:
+    for table in TABLES:
+        db.execute(f"DELETE FROM {table}")
+    Pool.objects.exclude(pool="default_pool").delete()
+    Pool.objects.update(slots=128)
+
+
+@pytest.fixture
+def scene(transactional_db: None) -> Scene:
+    return Scene()
+
+
+def together(*jobs: Callable[[], Any]) -> list[Any]:
+    """Runs each in a thread with a connection of its own; their results, in order. The first error is raised."""
+    results: list[Any] = [None] * len(jobs)
+    errors: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            results[number] = jobs[number]()
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            db.close()
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(len(jobs))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+        assert not thread.is_alive(), "a thread waits for a lock"
+    if errors:
+        raise errors[0]
+    return results
+
+
+def both(scene: Scene, phase: str) -> list[int]:
+    """Two schedulers run a phase at the same instant; both have worked before either commits."""
+    barrier = threading.Barrier(2, timeout=PATIENCE)
+    schedulers = [scene.job, scene.new_job()]
+
+    def one(number: int) -> int:
+        with db.atomic():
+            changed = RUN[phase](scene.a_tick(schedulers[number]))
+            barrier.wait()
+        return changed
+
+    return together(lambda: one(0), lambda: one(1))
+
+
+@contextmanager
+def somebody_holds(sql: str, *params: Any) -> Iterator[None]:
+    """Another connection holds the locks of a statement for the time of the block."""
+    held, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        try:
+            with db.atomic():
+                db.fetch(sql, params)
+                held.set()
+                assert done.wait(PATIENCE)
+        finally:
+            db.close()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    try:
+        assert held.wait(PATIENCE)
+        yield
+    finally:
+        done.set()
+        thread.join(PATIENCE)
+
+
+def test_BC_19_S_31_S_32_two_schedulers_start_no_more_runs_than_may_be_active(scene: Scene) -> None:
+    dag = scene.dag(shape("a", max_active_runs=1))
+    runs = scene.runs(dag, 10)
+    assert sorted(both(scene, "start_runs")) == [0, 1]
+    assert scene.run_states(dag) == ["running"] + ["queued"] * 9
+    assert both(scene, "start_runs") == [0, 0]
+    runs[0].refresh_from_db()
+    assert runs[0].state == "running"
+
+
+def test_two_schedulers_start_the_runs_of_different_dags_side_by_side(scene: Scene) -> None:
+    dags = [scene.dag(shape("a", f"d{number}", max_active_runs=2)) for number in range(6)]
+    for dag in dags:
+        scene.runs(dag, 4)
+    assert sum(both(scene, "start_runs")) == 12
+    assert [scene.run_states(dag).count("running") for dag in dags] == [2] * 6
+
+
+def test_BC_127_two_schedulers_create_one_run_of_one_slot(scene: Scene) -> None:
+    for number in range(5):
+        dag = scene.dag(
+            shape("a", f"d{number}", timetable={"kind": "cron_trigger", "expression": "0 * * * *"}),
+            row={"start_date": scene.now},
+        )
+        schedules.plan_next(dag, scene.now)
+        dag.save()
+    assert sum(both(scene, "create_runs")) == 5
+    assert list(DagRun.objects.order_by("dag_id").values_list("dag_id", flat=True)) == [f"d{n}" for n in range(5)]
+    assert TaskInstance.objects.count() == 5
+
+
+def test_I2_two_schedulers_give_out_no_more_slots_than_there_are(scene: Scene) -> None:
+    scene.pool("five", 5)
+    scene.run(scene.dag(parallel(12, tasks={"*": {"pool": "five"}})))
+    scene.phase("start_runs", "schedule_tasks")
+    busy = metrics.CRITICAL_SECTION_BUSY._value.get()
+    assert sorted(both(scene, "queue_tasks")) == [0, 5]
+    assert metrics.CRITICAL_SECTION_BUSY._value.get() == busy + 1
+    assert both(scene, "queue_tasks") == [0, 0]
+    assert scene.counts() == {"queued": 5, "scheduled": 7}
+
+
+def test_the_scheduler_that_found_admission_busy_comes_back_soon(scene: Scene) -> None:
+    scene.run("a")
+    scene.phase("start_runs", "schedule_tasks")
+    with somebody_holds("SELECT pg_advisory_xact_lock('scheduler_task_instance'::regclass::oid::int, 1)"):
+        tick = scene.a_tick()
+        with db.atomic():
+            assert RUN["queue_tasks"](tick) == 0
+        assert tick.again
+    assert scene.phase("queue_tasks") == 1
+
+
+def test_two_schedulers_look_at_different_runs(scene: Scene) -> None:
+    scene.runs(scene.dag("a"), 8)
+    scene.phase("start_runs")
+    scene.limit = 4
+    assert both(scene, "schedule_tasks") == [4, 4]
+    assert scene.counts() == {"scheduled": 8}
+    assert not Wake.objects.exists()
+
+
+def test_I1_two_workers_with_the_same_hand_out_start_it_once(scene: Scene) -> None:
+    run = scene.run(scene.dag(parallel(8)))
+    scene.tick()
+    rows = list(TaskInstance.objects.order_by("pk"))
+    worker = claims.Worker(0, "host", "user")
+
+    def claim() -> list[int]:
+        ids, fences = [row.pk for row in rows], [row.fence for row in rows]
+        return [one.ti_id for one in claims.claim(ids, fences, scene.now, worker)]
+
+    first, second = together(claim, claim)
+    assert sorted(first + second) == [row.pk for row in rows]
+    assert list(TaskInstance.objects.filter(dag_run=run).values_list("state", "try_number").distinct()) == [
+        ("running", 1)
+    ]
+
+
+def test_a_wake_that_commits_during_a_look_is_there_for_the_next(scene: Scene) -> None:
+    run = scene.run("a >> b")
+    scene.tick()
+    task = scene.task(run, "a")
+    scene.begin(task)
+    Wake.objects.add([run.pk], "alarm", scene.now)
+    with db.atomic():
+        RUN["schedule_tasks"](scene.a_tick())
+        together(lambda: scene.end(task))
+    assert list(Wake.objects.values_list("task_id", "reason")) == [("a", "task_ended")]
+    scene.phase("schedule_tasks")
+    assert scene.states(run) == {"a": "success", "b": "scheduled"}
+
+
+def test_I9_a_run_that_somebody_holds_waits_and_the_others_go_on(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its wakes alone fill the window (BC-133)."""
+    monkeypatch.setattr(schedule_tasks, "WAKE_WINDOW", 3)
+    held, other = scene.runs(scene.dag("a"), 2)
+    scene.phase("start_runs")
+    Wake.objects.all().delete()
+    Wake.objects.add([held.pk] * 7, "task_ended", scene.now)
+    Wake.objects.add([other.pk], "task_ended", scene.now)
+    with somebody_holds("SELECT id FROM scheduler_dag_run WHERE id = %s FOR UPDATE", held.pk):
+        assert scene.phase("schedule_tasks") == 1
+        assert (scene.states(held), scene.states(other)) == ({"a": None}, {"a": "scheduled"})
+        assert Wake.objects.filter(dag_run=held).count() == 7
+    scene.phase("schedule_tasks")
+    assert scene.states(held) == {"a": "scheduled"}
+
+
+def test_I9_a_foreign_key_lock_of_an_open_transaction_holds_nothing_up(scene: Scene) -> None:
+    """What an application does that starts a workflow inside its own transaction.atomic()."""
+    run = scene.run("a")
+    with somebody_holds(
+        "SELECT d.dag_id FROM scheduler_dag d JOIN scheduler_dag_run r USING (dag_id) FOR KEY SHARE OF d, r"
+    ):
+        scene.tick()
+    assert scene.states(run) == {"a": "queued"}
+
+
+def test_BC_21_the_oldest_queued_run_is_not_overtaken_while_somebody_holds_it(scene: Scene) -> None:
+    dag = scene.dag(shape("a", max_active_runs=1))
+    oldest, *_ = scene.runs(dag, 3)
+    other = scene.run(scene.dag(shape("a", "other")))
+    with somebody_holds("SELECT id FROM scheduler_dag_run WHERE id = %s FOR UPDATE", oldest.pk):
+        assert scene.phase("start_runs") == 1
+        assert scene.run_states(dag) == ["queued"] * 3
+        other.refresh_from_db()
+        assert other.state == "running"
+    assert scene.phase("start_runs") == 1
+    assert scene.run_states(dag) == ["running", "queued", "queued"]
+
+
+def test_S_60_a_pool_is_edited_while_an_admission_is_open(scene: Scene) -> None:
+    scene.run("a")
+    scene.phase("start_runs", "schedule_tasks")
+
+    def edit() -> int:
+        with db.atomic():
+            db.execute("SET LOCAL lock_timeout = '5s'")
+            return Pool.objects.filter(pool="default_pool").update(slots=7)
+
+    with db.atomic():
+        RUN["queue_tasks"](scene.a_tick())
+        assert together(edit) == [1]
+    assert scene.counts() == {"queued": 1}
+
+
+def test_BC_43_an_executors_word_about_a_row_that_is_held_is_heard_afterwards(scene: Scene) -> None:
+    run = scene.run(scene.dag("a", tasks={"a": {"retries": 1}}))
+    scene.tick()
+    task = scene.task(run, "a")
+    scene.begin(task)
+    scene.die(task)
+    with somebody_holds("SELECT id FROM scheduler_task_instance WHERE id = %s FOR UPDATE", task.pk):
+        db.execute("SET lock_timeout = '50ms'")
+        assert scene.phase("sync_executors") == 0
+    assert scene.states(run) == {"a": "running"}
+    assert scene.phase("sync_executors") == 1
+    assert scene.states(run) == {"a": "up_for_retry"}
+
+
+def test_S_29_a_deadlock_ends_no_phase_for_good(scene: Scene) -> None:
+    """Two transactions that lock two rows crosswise: one of them is refused, and comes through the next time."""
+    scene.run("a; b")
+    first, second = TaskInstance.objects.order_by("pk").values_list("pk", flat=True)
+    barrier = threading.Barrier(2, timeout=PATIENCE)
+    lock = "SELECT 1 FROM scheduler_task_instance WHERE id = %s FOR NO KEY UPDATE"
+    meets = {"meet": True}
+
+    def crosswise(order: tuple[int, int]) -> Callable[[Any], int]:
+        def run(_: Any) -> int:
+            db.fetch(lock, [order[0]])
+            if meets["meet"]:
+                barrier.wait()
+            db.fetch(lock, [order[1]])
+            return 1
+
+        return run
+
+    loop = Loop(())
+    phases = [Phase("sweep", crosswise(order)) for order in ((first, second), (second, first))]
+    assert sorted(together(*(lambda p=p: loop.run_phase(p, scene.a_tick()) for p in phases))) == [0, 1]
+    meets["meet"] = False
+    assert [loop.run_phase(phase, scene.a_tick()) for phase in phases] == [1, 1]
+
+
+def test_S_29_a_lost_connection_ends_no_phase_for_good(scene: Scene) -> None:
+    run = scene.run("a")
+
+    def cut(_: Any) -> int:
+        db.fetch("SELECT pg_terminate_backend(pg_backend_pid())")
+        return 1
+
+    loop = Loop(())
+    assert loop.run_phase(Phase("sweep", cut), scene.a_tick()) == 0
+    scene.tick()
+    assert scene.states(run) == {"a": "queued"}
+
+
+def test_S_42_a_pause_during_creation_is_not_undone(scene: Scene) -> None:
+    dag = scene.dag(
+        shape("a", timetable={"kind": "cron_trigger", "expression": "0 * * * *"}), row={"start_date": scene.now}
+    )
+    schedules.plan_next(dag, scene.now)
+    dag.save()
+    started = threading.Event()
+
+    def pause() -> int:
+        started.set()
+        return DagModel.objects.filter(pk=dag.pk).update(is_paused=True)
+
+    thread = threading.Thread(target=lambda: (pause(), db.close()))
+    with db.atomic():
+        RUN["create_runs"](scene.a_tick())
+        thread.start()
+        assert started.wait(PATIENCE)
+    thread.join(PATIENCE)
+    dag.refresh_from_db()
+    assert (dag.is_paused, dag.last_slot_run_after) == (True, scene.now)
