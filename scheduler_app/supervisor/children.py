@@ -86,7 +86,7 @@ class Children:
             raise
         self._children[child] = zygote
         message = {"max_bytes": self._limits.max_message_bytes, "environment": dict(environment or {})}
-        zygote.start(child, message, self._clocks.monotonic())
+        zygote.start(child, message)
         return child
 
     def call_back(
@@ -141,7 +141,7 @@ class Children:
                 self._escalate(child, None, now)
         limit = self._limits.import_timeout_seconds
         for zygote in self.zygotes:
-            if zygote.loading and now >= zygote.started_at + limit:
+            if zygote.import_overdue(now, limit):
                 zygote.error = f"its import took longer than {limit:g} s (parse_timeout_seconds)"
                 zygote.kill()
 
@@ -150,9 +150,9 @@ class Children:
         watched = (*self._children, *self._callbacks)
         times = [child.kill_at for child in watched if child.kill_at is not None and not child.done]
         times += [
-            zygote.started_at + self._limits.import_timeout_seconds
+            zygote.import_began_at + self._limits.import_timeout_seconds
             for zygote in (*self._zygotes.values(), *self._retired)
-            if zygote.loading
+            if zygote.loading and zygote.import_began_at is not None
         ]
         return max(0.0, min(times) - self._clocks.monotonic()) if times else None
 
@@ -211,7 +211,7 @@ class Children:
             return found
         if found is not None:
             self._retire(found)
-        zygote = Zygote(base, self._events, file, self._clocks.monotonic())
+        zygote = Zygote(base, self._events, file, self._clocks.monotonic)
         self._zygotes[file] = zygote
         return zygote
 

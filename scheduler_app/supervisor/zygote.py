@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,8 +45,11 @@ def signature(paths: list[str]) -> Signature:
 class Zygote:
     """Children that are started while it still imports wait for that."""
 
-    def __init__(self, base: Base, events: Events, file: DagFile, monotonic: float) -> None:
-        self.file, self.started_at, self.used_at = file, monotonic, monotonic
+    def __init__(self, base: Base, events: Events, file: DagFile, monotonic: Callable[[], float]) -> None:
+        self.file, self.started_at = file, monotonic()
+        #: when its process began to import: the start of a base does not count
+        self.import_began_at: float | None = None
+        self._monotonic = monotonic
         self.signature = signature([file.path])
         self.dag_ids: frozenset[str] | None = None
         #: its import started threads: it is gone, and each attempt imports the file itself
@@ -78,13 +82,16 @@ class Zygote:
     def busy(self) -> int:
         return len(self._children) + len(self._waiting)
 
+    def import_overdue(self, now: float, limit_seconds: float) -> bool:
+        began = self.import_began_at
+        return self.loading and began is not None and now >= began + limit_seconds
+
     def is_current(self) -> bool:
         """Whether the files are still those that it imported."""
         return signature([item[0] for item in self.signature]) == self.signature
 
-    def start(self, child: Child, message: dict[str, Any], monotonic: float) -> None:
+    def start(self, child: Child, message: dict[str, Any]) -> None:
         """Fork an attempt, now or when the import is done."""
-        self.used_at = monotonic
         if self.loading:
             self._waiting.append((child, message))
         else:
@@ -156,7 +163,7 @@ class Zygote:
             self.retire()
 
     def _forked(self, pid: int) -> None:
-        self.pid = pid
+        self.pid, self.import_began_at = pid, self._monotonic()
 
     def _exited(self, exit: Exit) -> None:
         self._gone(exit)

@@ -120,13 +120,19 @@ def test_a_task_that_kills_itself_is_told_apart_from_one_that_fails(stage: Stage
 class TestLimits:
     @pytest.fixture
     def limits(self) -> Limits:
-        return Limits(import_timeout_seconds=1.0, zygote_memory_bytes=1)
+        return Limits(import_timeout_seconds=1.0)
 
     def test_an_import_that_takes_too_long_is_ended(self, stage: Stage) -> None:
         stage.write("time.sleep(60)\n")
         seen = stage.perform("work")
         assert seen.exit is not None
         assert "its import took longer than 1 s" in seen.exit.text
+
+
+class TestMemory:
+    @pytest.fixture
+    def limits(self) -> Limits:
+        return Limits(zygote_memory_bytes=1)
 
     def test_idle_zygotes_beyond_the_memory_limit_go(self, stage: Stage) -> None:
         stage.write(TRIVIAL)
