@@ -94,7 +94,7 @@ class ShimFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             is_package = fullname in packages()
             spec = importlib.machinery.ModuleSpec(fullname, self, is_package=is_package)
             if is_package:
-                spec.submodule_search_locations = provider_folders() if fullname == "airflow.providers" else []
+                spec.submodule_search_locations = installed_folders(fullname)
             return spec
         if fullname.startswith("airflow.providers."):
             found = importlib.machinery.PathFinder.find_spec(fullname, path)
@@ -128,9 +128,11 @@ def missing_module(fullname: str) -> str:
     return f"No module named {fullname!r}: this scheduler does not have it; see docs/airflow-compatibility.md."
 
 
-def provider_folders() -> list[str]:
-    """Folders of installed provider packages: every ``airflow/providers`` on the import path."""
-    folders = (os.path.join(entry or os.curdir, ROOT, "providers") for entry in sys.path)
+def installed_folders(package: str) -> list[str]:
+    """Folders of installed provider packages below one of our packages: ``airflow/providers/…`` on the import path."""
+    if not (package + ".").startswith("airflow.providers."):
+        return []
+    folders = (os.path.join(entry or os.curdir, *package.split(".")) for entry in sys.path)
     return [folder for folder in folders if os.path.isdir(folder)]
 
 

@@ -74,6 +74,26 @@ class Configuration:
         value = self.get(section, key, fallback)
         return json.loads(value) if isinstance(value, str) else value
 
+    def getimport(self, section: str, key: str, fallback: Any = None, **_: Any) -> Any:
+        """The object of the dotted path in the value; the fallback when there is none. Raises AirflowConfigException."""
+        import importlib
+
+        value = self.get(section, key, fallback)
+        if not isinstance(value, str) or not value:
+            return None
+        module, _, name = value.rpartition(".")
+        try:
+            return getattr(importlib.import_module(module), name)
+        except (ImportError, AttributeError, ValueError) as error:
+            raise AirflowConfigException(
+                f"[{section}/{key}] names {value!r}, which cannot be imported: {error}"
+            ) from error
+
+    def getsection(self, section: str) -> dict[str, str]:
+        """All values of a section that are set in the environment."""
+        prefix = f"AIRFLOW__{section.upper()}__"
+        return {name[len(prefix) :].lower(): value for name, value in os.environ.items() if name.startswith(prefix)}
+
     def has_option(self, section: str, key: str) -> bool:
         return is_arg_set(self.get(section, key, fallback=NOTSET)) if self._known(section, key) else False
 

@@ -171,12 +171,10 @@ class Connection:
         )
 
     def get_hook(self, *, hook_params: dict[str, Any] | None = None) -> Any:
-        from scheduler_app.sdk.exceptions import AirflowException
+        """A hook of the installed provider package for this type. Raises AirflowException when there is none."""
+        from scheduler_app.sdk.providers import hook_of
 
-        raise AirflowException(
-            f"The hook of connection type {self.conn_type!r} is in a provider package: import its class and give it "
-            "conn_id."
-        )
+        return hook_of(self, hook_params)
 
     @property
     def is_extra_encrypted(self) -> bool:
