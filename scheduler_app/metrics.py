@@ -38,3 +38,8 @@ POOL_SLOTS = Gauge(
 OLDEST_SNAPSHOT = Gauge(
     "scheduler_oldest_snapshot_seconds", "Age of the oldest snapshot in the database.", multiprocess_mode="mostrecent"
 )
+PARSE_SECONDS = Histogram("dag_processing_parse_duration_seconds", "Parse of one DAG file.", buckets=_FAST)
+FILES_PARSED = Counter("dag_processing_files_parsed_total", "DAG files that were parsed.", ["result"])
+CALLBACKS_ENDED = Counter("dag_processing_callbacks_total", "Attempts to run a callback.", ["result"])
+TRIGGERS_RUNNING = Gauge("triggers_running", "Triggers that a triggerer holds.", multiprocess_mode="livesum")
+TRIGGERS_ENDED = Counter("triggers_ended_total", "Triggers that fired, failed, or ended their task.", ["result"])

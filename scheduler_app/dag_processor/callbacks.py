@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from scheduler_app import attempt_log
+from scheduler_app import attempt_log, metrics
 from scheduler_app.conf import Conf
 from scheduler_app.models import Callback, db
 from scheduler_app.runner import answers
@@ -139,6 +139,7 @@ class CallbackRunner:
             # The row stays "running" under our job: it is due again when the job is over.
             log.warning("The end of callback %s could not be stored: %s", row, str(refused).strip())
             db.close()
+        metrics.CALLBACKS_ENDED.labels("success" if error is None else "again" if next_at else "failed").inc()
         if error is not None:
             log.warning("Callback %s failed%s: %s", row, " and is tried again" if next_at else "", error)
         running.close(error)

@@ -15,6 +15,7 @@ from pathlib import Path
 from scheduler_app.conf import Conf, conf
 from scheduler_app.models import db
 from scheduler_app.models.lease import Lease, LeaseLost, claim_bundles
+from scheduler_app.supervisor.environment import inherited
 from scheduler_app.supervisor.parsing import ParsePool
 
 from . import inventory
@@ -66,7 +67,7 @@ def _live_once(stop: threading.Event, subdir: Path | None, num_parses: int, call
         values.parse_processes,
         values.parse_timeout_seconds,
         values.parse_memory_mb,
-        environ=os.environ,
+        environ=inherited(),
         monotonic=time.monotonic,
     )
     lease = Lease(
@@ -78,7 +79,7 @@ def _live_once(stop: threading.Event, subdir: Path | None, num_parses: int, call
     with contextlib.closing(parser), lease, contextlib.ExitStack() as stack:
         runner = None
         if callbacks:
-            runner = CallbackRunner(values, os.environ, lease.job_id, time.monotonic)
+            runner = CallbackRunner(values, inherited(), lease.job_id, time.monotonic)
             stack.callback(runner.stop)
         Loop(values, bundles, lease, parser, runner, num_parses=num_parses, whole=subdir is None).run(stop)
 

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
+from scheduler_app import metrics
 from scheduler_app.conf import Conf
 from scheduler_app.models import DagFile, db
 
@@ -277,6 +278,8 @@ class Processor:
 
     def _report(self, job: _Job, document: dict[str, Any], result: Stored) -> None:
         seconds = document.get("seconds") or 0.0
+        metrics.PARSE_SECONDS.observe(seconds)
+        metrics.FILES_PARSED.labels("error" if result.error is not None else "success").inc()
         if result.error is not None:
             last_line = result.error.strip().splitlines()[-1]
             log.warning("%s has an error: %s (import errors in the dashboard show all of it)", job.path, last_line)

@@ -5,6 +5,7 @@ This is hygiene, not a wall: a process of the same user can read ours. Another s
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 
 from scheduler_app.conf import SECRET_ENVIRONMENT
@@ -12,6 +13,11 @@ from scheduler_app.conf import SECRET_ENVIRONMENT
 #: Everything that begins so is ours too: the settings of our Django project are nothing to a task.
 SECRET_PREFIXES = ("DJANGO_",)
 _MORE_SECRETS = ("SCHEDULER_FERNET_KEY", "PGPASSWORD", "PGPASSFILE")
+
+
+def inherited() -> dict[str, str]:
+    """What this process was given; scrubbed, it is what user code gets."""
+    return dict(os.environ)
 
 
 def scrubbed(environ: Mapping[str, str]) -> dict[str, str]:

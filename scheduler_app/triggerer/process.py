@@ -5,18 +5,19 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
-import os
 import signal
 import threading
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
+from scheduler_app import metrics
 from scheduler_app.conf import Conf, conf
 from scheduler_app.models import db
 from scheduler_app.models.lease import Lease, LeaseLost, bury_neighbours
 from scheduler_app.supervisor.base import Base, Exit
 from scheduler_app.supervisor.child import Clocks
+from scheduler_app.supervisor.environment import inherited
 from scheduler_app.supervisor.events import Events
 
 from . import rows
@@ -63,7 +64,7 @@ def _live_once(stop: threading.Event) -> None:
         capacity=values.triggerer_capacity,
     )
     with lease:
-        triggerer = Triggerer(values, os.environ, lease.job_id, time.monotonic)
+        triggerer = Triggerer(values, inherited(), lease.job_id, time.monotonic)
         with contextlib.closing(triggerer):
             while not stop.is_set():
                 lease.check()
@@ -149,6 +150,8 @@ class Triggerer:
             moved = [key for result in results for key in self._store_one(result, now)]
         for result in results:
             self._losses.pop(result.trigger_id, None)
+            kind = "failed" if result.error is not None else "fired" if result.end is None else "ended"
+            metrics.TRIGGERS_ENDED.labels(kind).inc()
         return moved
 
     def _store_one(self, result: Result, now: datetime) -> list[int]:
@@ -188,6 +191,7 @@ class Triggerer:
         room = self._conf.triggerer_capacity - len(self.held)
         for waiting in rows.claim(self._job_id, now, self._conf.lease_seconds, room):
             self._child_of(waiting).start(waiting)
+        metrics.TRIGGERS_RUNNING.set(len(self.held))
 
     def _child_of(self, waiting: Waiting, part: int = 0) -> TriggerChild:
         group = (waiting.bundle_name, waiting.bundle_version, part)
