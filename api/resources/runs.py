@@ -88,10 +88,12 @@ def visible_run(actor: Actor, dag_id: str, run_id: str) -> DagRun:
     return run
 
 
-def listing(key: str, rows: Any, query: QueryDict, order: dict[str, str], default: list[str], write: Any) -> Response:
+def listing(
+    key: str, rows: Any, query: QueryDict, order: dict[str, str], default: list[str], widen: Any, write: Any
+) -> Response:
     """The answer of a list that knows both pages and cursors."""
     if "cursor" in query:
-        found = pages.by_cursor(rows, query, order, default)
+        found = pages.by_cursor(rows, query, order, default, widen)
         return Response(
             {
                 key: write(found.rows),
@@ -101,7 +103,7 @@ def listing(key: str, rows: Any, query: QueryDict, order: dict[str, str], defaul
                 "previous_cursor": found.previous_cursor,
             }
         )
-    page = pages.page(pages.ordered(rows, query, order, default), query)
+    page = pages.page(pages.ordered(rows, query, order, default), query, widen)
     return Response(
         {
             key: write(page.rows),
@@ -132,12 +134,12 @@ class RunsView(Endpoint):
     kind = "run"
 
     def get(self, request: Request, dag_id: str) -> Response:
-        rows = queries.runs(access.runs(self.actor))
+        rows = queries.timed_runs(access.runs(self.actor))
         if dag_id != "~":
             visible(self.actor, dag_id)
             rows = rows.filter(dag_id=dag_id)
         rows = params.narrow(rows, FILTERS, request.query_params)
-        return listing("dag_runs", rows, request.query_params, ORDER, ["id"], _write)
+        return listing("dag_runs", rows, request.query_params, ORDER, ["id"], queries.runs, _write)
 
     def post(self, request: Request, dag_id: str) -> Response:
         body = bodies.read(request, TriggerBody)
@@ -268,8 +270,8 @@ class RunsBatchView(Endpoint):
         if dag_id != "~":
             raise errors.not_valid("literal_error", ["path", "dag_id"], "Input should be '~'", dag_id)
         query = as_query(bodies.read(request, RunsBatchBody))
-        rows = params.narrow(queries.runs(access.runs(self.actor)), BATCH_FILTERS, query)
-        return listing("dag_runs", rows, query, ORDER, ["id"], _write)
+        rows = params.narrow(queries.timed_runs(access.runs(self.actor)), BATCH_FILTERS, query)
+        return listing("dag_runs", rows, query, ORDER, ["id"], queries.runs, _write)
 
 
 class UpstreamEventsView(Endpoint):

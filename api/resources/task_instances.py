@@ -99,11 +99,11 @@ def missing(dag_id: str, run_id: str, task_id: str, map_index: int) -> str:
 
 def _in_run(actor: Actor, dag_id: str, run_id: str) -> Any:
     """The rows below a path whose DAG and run may each be ``~``; 404 for one that is not there."""
-    rows = queries.task_instances(access.task_instances(actor))
+    rows = queries.timed_task_instances(access.task_instances(actor))
     if dag_id != "~" and run_id != "~":
         return rows.filter(dag_run_id=visible_run(actor, dag_id, run_id).pk)
     if dag_id != "~":
-        return rows.filter(dag_id=visible(actor, dag_id).dag_id)
+        return rows.filter(dag_run__dag_id=visible(actor, dag_id).dag_id)
     return rows if run_id == "~" else rows.filter(dag_run__run_id=run_id)
 
 
@@ -131,7 +131,9 @@ class TaskInstancesView(Endpoint):
         rows = params.narrow(_in_run(self.actor, dag_id, dag_run_id), FILTERS, query)
         if (group := query.get("task_group_id")) is not None:
             rows = rows.filter(tasks_of_group(self.actor, dag_id, group))
-        return listing("task_instances", rows, query, ORDER, ["map_index"], documents.task_instances)
+        return listing(
+            "task_instances", rows, query, ORDER, ["map_index"], queries.task_instances, documents.task_instances
+        )
 
 
 class BatchBody(bodies.Body):
@@ -160,8 +162,8 @@ class TaskInstancesBatchView(Endpoint):
             if value != "~":
                 raise errors.not_valid("literal_error", ["path", name], "Input should be '~'", value)
         query = as_query(bodies.read(request, BatchBody))
-        rows = params.narrow(queries.task_instances(access.task_instances(self.actor)), BATCH_FILTERS, query)
-        return listing("task_instances", rows, query, ORDER, ["id"], documents.task_instances)
+        rows = params.narrow(queries.timed_task_instances(access.task_instances(self.actor)), BATCH_FILTERS, query)
+        return listing("task_instances", rows, query, ORDER, ["id"], queries.task_instances, documents.task_instances)
 
 
 class MappedListView(Endpoint):
@@ -169,11 +171,19 @@ class MappedListView(Endpoint):
 
     def get(self, request: Request, dag_id: str, dag_run_id: str, task_id: str) -> Response:
         run = visible_run(self.actor, dag_id, dag_run_id)
-        rows = queries.task_instances(access.task_instances(self.actor)).filter(dag_run=run, task_id=task_id)
+        rows = queries.timed_task_instances(access.task_instances(self.actor)).filter(dag_run=run, task_id=task_id)
         if not rows.exists():
             raise errors.Problem(404, f"Task id {task_id} not found")
         rows = params.narrow(rows.filter(map_index__gte=0), MAPPED_FILTERS, request.query_params)
-        return listing("task_instances", rows, request.query_params, ORDER, ["map_index"], documents.task_instances)
+        return listing(
+            "task_instances",
+            rows,
+            request.query_params,
+            ORDER,
+            ["map_index"],
+            queries.task_instances,
+            documents.task_instances,
+        )
 
 
 class TriesView(Endpoint):

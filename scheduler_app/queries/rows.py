@@ -41,17 +41,26 @@ def with_latest_run(rows: QuerySet[DagModel]) -> QuerySet[DagModel]:
     )
 
 
+def timed_runs(rows: QuerySet[DagRun]) -> QuerySet[DagRun]:
+    """Adds ``took`` and ``changed_at``, for filters and order."""
+    return rows.annotate(
+        took=F("end_date") - F("start_date"),
+        changed_at=Greatest("queued_at", "start_date", "end_date", "last_scheduling_decision"),
+    )
+
+
 def runs(rows: QuerySet[DagRun]) -> QuerySet[DagRun]:
     """Runs with DAG name and version, ``took`` and ``changed_at``: one statement."""
     fields = [f"dag_version__{name}" for name in _VERSION]
     own = [field.attname for field in DagRun._meta.concrete_fields]
-    return (
-        rows.select_related("dag", "dag_version")
-        .only(*own, "dag__dag_display_name", *fields)
-        .annotate(
-            took=F("end_date") - F("start_date"),
-            changed_at=Greatest("queued_at", "start_date", "end_date", "last_scheduling_decision"),
-        )
+    return timed_runs(rows).select_related("dag", "dag_version").only(*own, "dag__dag_display_name", *fields)
+
+
+def timed_task_instances(rows: QuerySet[TaskInstance]) -> QuerySet[TaskInstance]:
+    """Adds ``took`` and ``changed_at``, for filters and order."""
+    return rows.annotate(
+        took=F("end_date") - F("start_date"),
+        changed_at=Greatest("scheduled_when", "queued_when", "start_date", "end_date"),
     )
 
 
@@ -64,12 +73,9 @@ def task_instances(rows: QuerySet[TaskInstance]) -> QuerySet[TaskInstance]:
     ]
     version = [f"dag_version__{name}" for name in _VERSION]
     return (
-        rows.select_related("dag_run__dag", "dag_version", "rendered_fields")
+        timed_task_instances(rows)
+        .select_related("dag_run__dag", "dag_version", "rendered_fields")
         .only(*own, *run, "dag_run__dag__dag_display_name", *version, "rendered_fields__fields")
-        .annotate(
-            took=F("end_date") - F("start_date"),
-            changed_at=Greatest("scheduled_when", "queued_when", "start_date", "end_date"),
-        )
     )
 
 
