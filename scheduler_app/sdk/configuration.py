@@ -75,7 +75,7 @@ class Configuration:
         return json.loads(value) if isinstance(value, str) else value
 
     def getimport(self, section: str, key: str, fallback: Any = None, **_: Any) -> Any:
-        """The object of the dotted path in the value; the fallback when there is none. Raises AirflowConfigException."""
+        """The object of the dotted path in the value, or None. Raises AirflowConfigException."""
         import importlib
 
         value = self.get(section, key, fallback)

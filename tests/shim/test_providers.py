@@ -58,7 +58,7 @@ def test_a_database_session_is_importable_and_says_what_to_use_instead() -> None
         return "counted"
 
     assert count(session="own") == "counted"
-    with pytest.raises(RuntimeError, match="count.*REST API"):
+    with pytest.raises(RuntimeError, match=r"count.*REST API"):
         count()
     with pytest.raises(RuntimeError, match="REST API"):
         create_session()
