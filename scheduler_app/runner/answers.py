@@ -304,7 +304,8 @@ def run_document(run: DagRun) -> dict[str, Any]:
 
 
 def _get_dag_document(ask: Asking) -> Any:
-    return DagModel.objects.filter(pk=ask["dag_id"]).values_list("latest_version__document", flat=True).first()
+    row = DagModel.objects.filter(pk=ask["dag_id"]).values_list("latest_version__document", "is_paused").first()
+    return None if row is None or row[0] is None else {**row[0], "is_paused": row[1]}
 
 
 # Assets

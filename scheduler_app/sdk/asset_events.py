@@ -119,7 +119,7 @@ class EventSequence(Sequence[AssetEvent]):
         if self._events is None:
             port = current_port()
             if isinstance(self._key, AssetAlias):
-                found = port.get_asset_alias_events(alias=self._key.name, **self._filters)
+                found = port.get_asset_alias_events(name=self._key.name, **self._filters)
             else:
                 found = port.get_asset_events(name=self._key.name, uri=self._key.uri, **self._filters)
             self._events = [AssetEvent(document) for document in found]

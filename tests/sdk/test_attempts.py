@@ -384,3 +384,14 @@ def test_a_function_runs_under_another_python() -> None:
         ExternalPythonOperator(task_id="t", python=sys.executable, python_callable=add, op_args=[1], op_kwargs={"b": 2})
     assert attempt(dag, "t", port)["state"] == "success"
     assert port.xcoms["t", -1, "return_value"] == 4
+
+
+def test_triggering_a_paused_dag_may_fail_at_once() -> None:
+    from scheduler_app.sdk.operators.trigger_dagrun import TriggerDagRunOperator
+
+    port = MemoryPort()
+    port.documents["other"] = {"dag_id": "other", "is_paused": True}
+    with DAG("d") as dag:
+        TriggerDagRunOperator(task_id="t", trigger_dag_id="other", fail_when_dag_is_paused=True)
+    assert "unpause it" in attempt(dag, "t", port)["error"]["message"]
+    assert port.triggered == []
