@@ -19,10 +19,12 @@ from scheduler_app.logs import logging_config
 env = environ.Env()
 BASE_DIR = Path(__file__).resolve().parent.parent
 #: In a checkout the API is the package ``api``; a wheel calls it ``scheduler_app_api``, not to claim a common name.
-API_PACKAGE = "api" if (BASE_DIR / "manage.py").exists() else "scheduler_app_api"
+IS_CHECKOUT = (BASE_DIR / "manage.py").exists()
+API_PACKAGE = "api" if IS_CHECKOUT else "scheduler_app_api"
 
 # ── Knobs ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-HOME = Path(env.str("SCHEDULER_HOME", default=str(BASE_DIR / ".scheduler"))).expanduser().absolute()
+_NEAR = BASE_DIR if IS_CHECKOUT else Path.cwd()
+HOME = Path(env.str("SCHEDULER_HOME", default=str(_NEAR / ".scheduler"))).expanduser().absolute()
 
 
 def _kept(name: str) -> str:
@@ -133,7 +135,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
+        "DIRS": [BASE_DIR / "templates"] if IS_CHECKOUT else [],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -176,7 +178,7 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 
 STATIC_URL = "static/"
-STATICFILES_DIRS = [BASE_DIR / "static"] if (BASE_DIR / "static").is_dir() else []
+STATICFILES_DIRS = [BASE_DIR / "static"] if IS_CHECKOUT else []
 STATIC_ROOT = Path(env.str("SCHEDULER_STATIC_ROOT", default=str(HOME / "static")))
 #: Collected files get names with a hash and are served compressed; otherwise they come from where they lie.
 _COLLECTED = (STATIC_ROOT / "staticfiles.json").exists()
