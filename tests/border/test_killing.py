@@ -41,9 +41,8 @@ def family_of(stage: Stage) -> tuple[list[int], object, object]:
     child, seen = stage.begin("family")
     stage.pass_until(lambda: any(line["event"] == "ready" for line in stage.log("family")))
     assert child.pid is not None
-    pids = [child.pid, *process_tree.descendants(child.pid)]
-    assert len(pids) >= 6
-    return pids, child, seen
+    stage.pass_until(lambda: len(process_tree.descendants(child.pid)) == 6)
+    return [child.pid, *process_tree.descendants(child.pid)], child, seen
 
 
 def test_a_task_that_ignores_the_request_to_stop_is_killed_with_its_whole_tree(stage: Stage) -> None:
@@ -92,8 +91,12 @@ def test_kill_9_of_the_supervisor_itself_leaves_no_descendant(tmp_path: Path) ->
     )
     assert supervisor.stdout is not None
     assert supervisor.stdout.readline() == "ready\n"
+    everybody = 9  # base, zygote, attempt, and its family of six
+    deadline = time.monotonic() + 10
+    while len(process_tree.descendants(supervisor.pid)) < everybody and time.monotonic() < deadline:
+        time.sleep(0.01)
     pids = process_tree.descendants(supervisor.pid)
-    assert len(pids) >= 8  # base, zygote, attempt, and its family
+    assert len(pids) == everybody
     supervisor.kill()
     supervisor.wait()
     deadline = time.monotonic() + 2
