@@ -74,6 +74,8 @@ class Folder:
     missed: dict[str, int] = field(default_factory=dict)
     last: Scan | None = None
     version: str | None = None
+    #: files changed that wait for a version
+    is_behind: bool = False
     #: files that may define, since another one is gone, a DAG that was refused to them
     asked: set[str] = field(default_factory=set)
     #: files to parse, most urgent first
@@ -121,9 +123,12 @@ class Processor:
         for text in found.warnings:
             self._say_once(f"Bundle {bundle.name}: {text}")
         changed = folder.last is None or folder.last.files != found.files
-        if changed:
-            folder.version = self._manifests.version(bundle, found.files, now)
-            inventory.point_to(bundle, folder.version, self._guard)
+        if changed or folder.is_behind:
+            version = self._manifests.version(bundle, found.files, now)
+            folder.is_behind = not self._manifests.is_current(bundle, found.files)
+            if version != folder.version:
+                folder.version = version
+                inventory.point_to(bundle, version, self._guard)
         folder.last = found
         paths = [path for path in self._filter.dag_files(bundle.folder, found) if bundle.covers(path)]
         self._count_missing(folder, set(paths), found)

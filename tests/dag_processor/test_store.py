@@ -495,3 +495,22 @@ def test_a_broken_file_is_asked_for_an_interval_once_a_minute(world: World):
     assert world.work() == []
     world.now += timedelta(seconds=60)
     assert world.work() == ["sales.py"]
+
+
+def test_each_state_of_the_folder_is_a_version_but_files_that_are_not_python_make_one_a_minute(world: World):
+    world.write("sales.py", dag_doc("sales"))
+    world.look()
+    for number in range(5):
+        world.write("out/data.json", text="1" * (number + 1))
+        world.look()
+    assert BundleVersion.objects.count() == 1
+    world.look(seconds=60)
+    newest = BundleVersion.objects.get(manifest__has_key="out/data.json")
+    assert dag().bundle_version == newest.version
+    assert bytes(SourceBlob.objects.get(pk=newest.manifest["out/data.json"]).content) == b"11111"
+    world.write("helper.py", text="x = 1")
+    world.look()
+    assert BundleVersion.objects.count() == 3
+    (world.folder / "helper.py").unlink()
+    world.look()
+    assert (BundleVersion.objects.count(), dag().bundle_version) == (3, newest.version)
