@@ -23,6 +23,7 @@ from .resources import (
     task_instance_changes,
     task_instances,
     tasks,
+    tokens,
     variables,
     xcoms,
 )
@@ -46,6 +47,7 @@ _TASK = f"{_RUN}/taskInstances/<str:task_id>"
 
 urlpatterns = [
     path("monitor/health", monitor.HealthView.as_view()),
+    path("auth/login", tokens.BrowserView.as_view()),
     path("version", monitor.VersionView.as_view()),
     path("config", monitor.ConfigView.as_view()),
     path("config/section/<str:section>/option/<str:option>", monitor.ConfigValueView.as_view()),

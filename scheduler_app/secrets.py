@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from functools import lru_cache
@@ -10,6 +11,8 @@ from pathlib import Path
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
 from .conf import conf
+
+log = logging.getLogger(__name__)
 
 
 class SecretError(Exception):
@@ -29,6 +32,15 @@ def decrypt(token: str) -> str:
         raise SecretError(
             "A stored secret was encrypted with another key. Add that key to the end of SCHEDULER_FERNET_KEYS."
         ) from error
+
+
+def readable(token: str) -> str | None:
+    """As :func:`decrypt`, for lists: None, and a line in the log, for a token that none of the keys made."""
+    try:
+        return decrypt(token)
+    except SecretError as error:
+        log.warning("%s", error)
+        return None
 
 
 @lru_cache(maxsize=4)

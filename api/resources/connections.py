@@ -37,8 +37,8 @@ FIELDS = {
 
 
 def document(row: Connection) -> dict[str, Any]:
-    """``ConnectionResponse``."""
-    extra = secrets.decrypt(row.extra_encrypted) if row.extra_encrypted else None
+    """``ConnectionResponse``; an extra that no key of this server reads is null."""
+    extra = secrets.readable(row.extra_encrypted) if row.extra_encrypted else None
     return {
         "connection_id": row.connection_id,
         "conn_type": row.conn_type,

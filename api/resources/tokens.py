@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from django.conf import settings
+from django.http import HttpResponse, HttpResponseRedirect
+from django.utils.http import urlencode
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -31,6 +34,21 @@ class TokenView(Endpoint):
 
     def seconds(self) -> int:
         return conf().token_seconds
+
+
+class BrowserView(Endpoint):
+    """Sends a browser to the page where people log in; ``next`` is checked there."""
+
+    authentication_classes = []
+    needs = {"GET": None}
+    to: str = settings.LOGIN_URL
+
+    def get(self, request: Request) -> HttpResponse:
+        wish = request.query_params.get("next")
+        where = f"{self.to}?{urlencode({'next': wish})}" if wish else self.to
+        answer = HttpResponseRedirect(where)
+        answer.status_code = 307
+        return answer
 
 
 class CliTokenView(TokenView):

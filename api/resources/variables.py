@@ -22,10 +22,11 @@ ORDER = {"id": "id", "key": "key", "_val": "id", "description": "description", "
 
 
 def document(row: Variable) -> dict[str, Any]:
-    """``VariableResponse``."""
+    """``VariableResponse``; the value is null when no key of this server reads it, so that one row spoils no list."""
+    stored = secrets.readable(row.value_encrypted)
     return {
         "key": row.key,
-        "value": masking.variable(row.key, secrets.decrypt(row.value_encrypted)),
+        "value": masking.variable(row.key, stored) if stored is not None else None,
         "description": row.description,
         "is_encrypted": True,
         "team_name": None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -44,9 +44,7 @@ def clear(
     permit.require(actor, "change", "task")
     with db.atomic():
         permit.dag_checked(actor, wanted.dag_id)
-        picked = list(selection.chosen(actor, wanted))
-        runs = _lock_runs(picked)
-        rows = _lock_tasks(picked)
+        rows, runs = locked(lambda: list(selection.chosen(actor, wanted)))
         if expect is not None and sorted(row.pk for row in rows) != sorted(expect):
             raise Conflict("What would be cleared changed since the preview. Look at it again.")
         if refuse_running and any(row.state in states.WITH_PROCESS for row in rows):
@@ -94,14 +92,14 @@ def _reset(runs: list[DagRun], now: datetime, *, latest_version: bool) -> list[i
     return moved
 
 
-def _lock_runs(rows: list[TaskInstance]) -> list[DagRun]:
-    keys = {row.dag_run_id for row in rows}
-    return list(DagRun.objects.filter(pk__in=keys).order_by("pk").select_for_update(no_key=True, of=("self",)))
-
-
-def _lock_tasks(rows: list[TaskInstance]) -> list[TaskInstance]:
-    keys = [row.pk for row in rows]
-    return list(TaskInstance.objects.filter(pk__in=keys).order_by("pk").select_for_update(no_key=True, of=("self",)))
+def locked(choose: Callable[[], list[TaskInstance]]) -> tuple[list[TaskInstance], list[DagRun]]:
+    """Locks what a selection picks, runs before task instances (I9), and picks again once the runs stand still:
+    somebody else may have acted on them while this waited."""
+    keys = {row.dag_run_id for row in choose()}
+    runs = list(DagRun.objects.filter(pk__in=keys).order_by("pk").select_for_update(no_key=True, of=("self",)))
+    again = [row.pk for row in choose() if row.dag_run_id in keys]
+    rows = TaskInstance.objects.filter(pk__in=again).order_by("pk").select_for_update(no_key=True, of=("self",))
+    return list(rows), runs
 
 
 def _retries(rows: list[TaskInstance]) -> dict[int, int]:

@@ -42,19 +42,9 @@ def mark(
     permit.require(actor, "change", "task")
     with db.atomic():
         permit.dag_checked(actor, wanted.dag_id)
-        picked = would_change(actor, wanted, state)
-        if not picked:
+        rows, runs = clear.locked(lambda: would_change(actor, wanted, state))
+        if not rows:
             raise Conflict(f"Every chosen task instance is already in `{state}` state")
-        runs = list(
-            DagRun.objects.filter(pk__in={row.dag_run_id for row in picked})
-            .order_by("pk")
-            .select_for_update(no_key=True, of=("self",))
-        )
-        rows = list(
-            TaskInstance.objects.filter(pk__in=[row.pk for row in picked])
-            .order_by("pk")
-            .select_for_update(no_key=True, of=("self",))
-        )
         if expect is not None and sorted(row.pk for row in rows) != sorted(expect):
             raise Conflict("What would be marked changed since the preview. Look at it again.")
         words = f"marked {state} by {actor.name}" + (f": {reason}" if reason else "")

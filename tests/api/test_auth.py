@@ -90,3 +90,8 @@ def test_a_session_reads_freely_and_writes_with_a_csrf_token_only(admin, etl):
         "/api/v2/dags/etl", {"is_paused": True}, content_type="application/json", headers={"X-CSRFToken": secret}
     )
     assert allowed.status_code == 200
+
+
+def test_a_browser_is_sent_to_the_login_page(db):
+    answer = Client().get("/api/v2/auth/login?next=/dags/a b")
+    assert (answer.status_code, answer.headers["Location"]) == (307, "/login/?next=%2Fdags%2Fa+b")

@@ -585,3 +585,13 @@ def test_a_file_is_parsed_again_on_request(client, etl):
 def test_an_unknown_path_is_a_404_in_json(http):
     answer = http.get("nothing/here")
     assert (answer.status_code, answer.json()) == (404, {"detail": "Not Found"})
+
+
+def test_a_secret_of_another_key_spoils_no_list(client, settings):
+    from cryptography.fernet import Fernet
+
+    api = airflow.VariableApi(client)
+    api.post_variable(airflow.VariableBody(key="old", value="1"))
+    settings.SCHEDULER = {**settings.SCHEDULER, "fernet_keys": (Fernet.generate_key().decode(),)}
+    api.post_variable(airflow.VariableBody(key="new", value="2"))
+    assert {row.key: row.value for row in api.get_variables().variables} == {"old": None, "new": "2"}
