@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from scheduler_app import wire
+
 MAX_LENGTH = 1500
 
 
@@ -50,7 +52,7 @@ class AssetWatcher:
 
     def to_doc(self) -> dict[str, Any]:
         classpath, kwargs = self.trigger.serialize()
-        return {"name": self.name, "trigger": {"classpath": classpath, "kwargs": kwargs}}
+        return {"name": self.name, "trigger": {"classpath": classpath, "kwargs": wire.encode(kwargs, "trigger")}}
 
 
 class Asset(BaseAsset):
@@ -237,3 +239,22 @@ def _text(what: str, value: Any) -> str:
     if len(text) > MAX_LENGTH:
         raise ValueError(f"An asset's {what} has at most {MAX_LENGTH} characters: {text[:40]!r}…")
     return text
+
+
+def _from_document(document: dict[str, Any]) -> Asset:
+    return Asset(**{name: document[name] for name in ("name", "uri", "group", "extra") if name in document})
+
+
+# An asset may be an XCom, or an argument of a trigger; its watchers stay behind.
+wire.extend(
+    Asset,
+    "asset",
+    lambda asset: {name: getattr(asset, name) for name in ("name", "uri", "group", "extra")},
+    _from_document,
+)
+wire.extend(
+    AssetAlias,
+    "asset_alias",
+    lambda alias: {"name": alias.name, "group": alias.group},
+    lambda document: AssetAlias(**document),
+)

@@ -216,3 +216,26 @@ def test_latest_only_skips_its_children_in_old_scheduled_runs(run_type: str, now
     run = {"run_type": run_type, "data_interval_start": day, "data_interval_end": day}
     with time_machine.travel(now, tick=False):
         assert attempt(dag, "latest", logical_date=day, run=run).get("skip") == skipped
+
+
+def test_an_asset_may_be_an_xcom() -> None:
+    port = MemoryPort()
+    with DAG("d") as dag:
+
+        @task
+        def give() -> Any:
+            return [Asset(name="n", uri="conf://a", extra={"k": 1}), AssetAlias("x")]
+
+        give()
+    attempt(dag, "give", port)
+    found, alias = port.xcoms["give", -1, "return_value"]
+    assert (found, found.extra, alias) == (Asset(name="n", uri="conf://a"), {"k": 1}, AssetAlias("x"))
+
+
+def test_a_watcher_is_described_with_its_trigger() -> None:
+    from scheduler_app.sdk import AssetWatcher
+
+    watched = Asset("x://a", watchers=[AssetWatcher(name="w", trigger=FileDeleteTrigger(filepath="/tmp/f"))])
+    kwargs = {"filepath": "/tmp/f", "poke_interval": 5.0}
+    trigger = {"classpath": "airflow.providers.standard.triggers.file.FileDeleteTrigger", "kwargs": kwargs}
+    assert watched.to_doc()["watchers"] == [{"name": "w", "trigger": trigger}]
