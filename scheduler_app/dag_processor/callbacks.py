@@ -76,6 +76,12 @@ class CallbackRunner:
             count += 1
         return count
 
+    def drain(self, seconds: float, clock: Callable[[], datetime]) -> None:
+        """Lets what runs come to its end, for at most so long: a callback that is cut off runs again."""
+        deadline = self._clocks.monotonic() + seconds
+        while self.busy and (left := deadline - self._clocks.monotonic()) > 0:
+            self.step(min(left, 0.2), clock)
+
     def stop(self) -> None:
         """Ends every child; what they were running is due again when our lease is over or the job row ends."""
         if self._base is not None:

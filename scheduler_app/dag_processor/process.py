@@ -111,7 +111,7 @@ class Loop:
             self._lease.check()
             try:
                 if self._turn(stop):
-                    return
+                    break
             except (db.DatabaseError, db.InterfaceError) as error:
                 if not db.is_transient(error):
                     log.exception("A step failed; the others go on")
@@ -119,6 +119,8 @@ class Loop:
                     log.warning("The database refused, trying again: %s", str(error).strip())
                 db.close()
                 stop.wait(_DATABASE_RETRY_SECONDS)
+        if self._runner is not None:
+            self._runner.drain(self._conf.stop_seconds / 2, db.clock)
 
     def _turn(self, stop: threading.Event) -> bool:
         """One pass; whether all is done (`num_parses`)."""

@@ -63,6 +63,7 @@ class _Job:
     stamps: dict[str, Stamp]
     bundle_version: str | None
     source_sha256: str
+    requested_at: datetime | None
 
 
 @dataclass(slots=True)
@@ -232,10 +233,10 @@ class Processor:
         except OSError:
             return  # the next scan sees it missing
         sha256 = self._manifests.sha256(bundle, path)
-        self._flying[file, root] = _Job(bundle, path, stamps, folder.version, sha256)
+        known = folder.known.get(path, Known())
+        self._flying[file, root] = _Job(bundle, path, stamps, folder.version, sha256, known.requested_at)
         # A file that is new has no slots to go on from; one without such a class needs none.
-        planned = folder.known.get(path, Known()).has_own_class
-        self._parser.submit(file, root, **(inventory.planning_facts(bundle, path) if planned else {}))
+        self._parser.submit(file, root, **(inventory.planning_facts(bundle, path) if known.has_own_class else {}))
 
     def collect(self, timeout_seconds: float, now: Callable[[], datetime]) -> list[Stored]:
         """Waits at most so long for parsed files and stores those that are done, each by itself."""
@@ -261,6 +262,7 @@ class Processor:
             source_sha256=job.source_sha256,
             bundle_version=job.bundle_version,
             source_changed=dict(before.stamp) != stamp,
+            requested_at=job.requested_at,
         )
         try:
             result = store(parsed, now, self.conf, self._guard)

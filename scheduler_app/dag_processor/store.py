@@ -40,6 +40,8 @@ class Parsed:
     bundle_version: str | None = None
     #: the file, or a module of it, is another one than at the parse before
     source_changed: bool = True
+    #: the request that this parse answers; one that came while it ran stays open
+    requested_at: datetime | None = None
 
 
 @dataclass(slots=True)
@@ -268,10 +270,12 @@ def _store_file(work: _Store) -> None:
                 last_parsed_at=work.now,
                 last_duration=parsed.document.get("seconds"),
                 missed_scans=0,
-                parse_requested_at=None,
             )
         ],
         update_conflicts=True,
         unique_fields=["bundle_name", "relative_path"],
-        update_fields=["stamp", "last_parsed_at", "last_duration", "missed_scans", "parse_requested_at"],
+        update_fields=["stamp", "last_parsed_at", "last_duration", "missed_scans"],
     )
+    if parsed.requested_at is not None:
+        row = DagFile.objects.filter(bundle_name=parsed.bundle.name, relative_path=parsed.path)
+        row.filter(parse_requested_at__lte=parsed.requested_at).update(parse_requested_at=None)

@@ -196,3 +196,10 @@ def test_callbacks_of_a_dead_process_are_due_again(world: World):
     assert world.runner.give_back_orphans(late) == 1
     row.refresh_from_db()
     assert (row.state, row.next_at, row.attempts) == ("pending", late, 1)
+
+
+def test_a_stop_waits_for_a_running_callback_but_not_for_ever(world: World):
+    quick, slow = world.want("dag_success", of_task=False), world.want("dag_failure", of_task=False)
+    world.runner.start_due(["dags"], T0)
+    world.runner.drain(3.0, lambda: T0)
+    assert (facts(quick)[0], facts(slow)[0]) == ("success", "running")

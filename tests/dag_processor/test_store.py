@@ -312,6 +312,19 @@ def test_a_person_who_asks_is_served_before_the_rest(world: World):
     assert world.work() == []
 
 
+def test_a_request_that_comes_while_the_file_is_parsed_is_served_by_another_parse(world: World):
+    world.write("a.py", dag_doc("a"))
+    world.look()
+    DagFile.objects.update(parse_requested_at=at(7))
+    world.processor.take_requests(at(7))
+    world.processor.submit()
+    DagFile.objects.update(parse_requested_at=at(8))
+    world.processor.collect(0, lambda: at(9))
+    assert DagFile.objects.get().parse_requested_at == at(8)
+    assert world.work() == ["a.py"]
+    assert DagFile.objects.get().parse_requested_at is None
+
+
 def test_a_schedule_change_moves_the_next_slot_but_never_to_or_before_the_last_created_one(world: World):
     def cron(expression: str) -> dict[str, str]:
         return {"kind": "cron_trigger", "expression": expression, "timezone": "UTC"}
