@@ -40,6 +40,14 @@ def reject_unknown(operator_class: type, task_id: str, unknown: dict[str, Any]) 
     raise TypeError(f"{operator_class.__name__} (task {task_id!r}) does not take the argument(s) {' '.join(parts)}")
 
 
+def missing_arguments(operator_class: type, level: type, missing: list[str], given: dict[str, Any]) -> str:
+    """The text of the error for required arguments that were not given; a mistyped one among those given is named."""
+    task = f" (task {given['task_id']!r})" if isinstance(given.get("task_id"), str) else ""
+    unknown = sorted(set(given) - init_parameters(operator_class))
+    hints = "".join(f" It was given {name!r}.{did_you_mean(name, missing)}" for name in unknown)
+    return f"{level.__name__}{task} misses the keyword argument(s) {', '.join(map(repr, missing))}.{hints}"
+
+
 def as_delay(value: Any, name: str, task_id: str) -> dt.timedelta:
     """A timedelta; numbers are seconds. Raises TypeError."""
     if isinstance(value, dt.timedelta):
@@ -68,6 +76,6 @@ def as_callbacks(value: Any, name: str, task_id: str) -> list[Callable[..., Any]
     for callback in callbacks:
         if not callable(callback):
             raise TypeError(
-                f"{name} of {task_id!r} is a function (or a list of them), not {callback!r}: leave out the call ()."
+                f"{name} of {task_id!r} is a function (or a list of them), not {callback!r}: give the function itself."
             )
     return callbacks

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from scheduler_app.sdk import scope
 from scheduler_app.sdk.abstract_operator import AbstractOperator
-from scheduler_app.sdk.arguments import as_callbacks, as_delay, as_pool_slots, as_seconds_factor, reject_unknown
+from scheduler_app.sdk.arguments import (
+    as_callbacks,
+    as_delay,
+    as_pool_slots,
+    as_seconds_factor,
+    missing_arguments,
+    reject_unknown,
+)
 from scheduler_app.sdk.exceptions import AirflowException, TaskDeferred
 from scheduler_app.sdk.node import validate_id
 from scheduler_app.sdk.params import ParamsDict
@@ -103,8 +110,7 @@ def _filled(owner: type, init: Callable[..., None]) -> Callable[..., None]:
                 kwargs[name] = defaults[name]
         missing = [name for name in required if name not in kwargs]
         if missing:
-            task = f" (task {kwargs['task_id']!r})" if isinstance(kwargs.get("task_id"), str) else ""
-            raise TypeError(f"{owner.__name__}{task} misses the keyword argument(s) {', '.join(map(repr, missing))}.")
+            raise TypeError(missing_arguments(type(self), owner, missing, kwargs))
         if "_init_kwargs" not in self.__dict__:
             self.__dict__["_init_kwargs"] = dict(kwargs)
         init(self, **kwargs)

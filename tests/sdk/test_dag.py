@@ -149,6 +149,11 @@ def test_a_missing_required_argument_is_named_with_its_task() -> None:
 
     with DAG("d"), pytest.raises(TypeError, match=r"Copy \(task 'c'\) misses the keyword argument\(s\) 'target'"):
         Copy(task_id="c")
+    with (
+        DAG("d"),
+        pytest.raises(TypeError, match=r"misses .* 'target'\. It was given 'tarket'\. Did you mean 'target'"),
+    ):
+        Copy(task_id="c", tarket="x")
 
 
 def test_shift_operators_draw_edges_through_lists_and_groups() -> None:
@@ -226,5 +231,5 @@ def test_a_teardown_cannot_have_a_rule_of_its_own() -> None:
 
 
 def test_a_callback_that_was_called_in_place_of_given_is_refused() -> None:
-    with DAG("d"), pytest.raises(TypeError, match=r"leave out the call \(\)"):
+    with DAG("d"), pytest.raises(TypeError, match="give the function itself"):
         Empty(task_id="x", on_failure_callback="not a function")

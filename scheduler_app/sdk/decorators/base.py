@@ -97,7 +97,10 @@ class DecoratedOperator(BaseOperator):
             else parameter
             for parameter in signature.parameters.values()
         ]
-        _with_legal_defaults(signature, filled).bind(*self.op_args, **self.op_kwargs)
+        try:
+            _with_legal_defaults(signature, filled).bind(*self.op_args, **self.op_kwargs)
+        except TypeError as error:
+            raise TypeError(f"{self.python_callable.__name__}(): {error}") from None
 
     def get_python_source(self) -> str:
         return inspect.getsource(self.python_callable)
