@@ -26,16 +26,17 @@ RUNS_PER_DAG = 16
 #: Ids that are tried for a slot whose own id another run has.
 RUN_IDS_TRIED = 10
 
+#: An array, so that each DAG is found by its key: as a join it was hashed with all the idle ones.
 _TAKE = """
 SELECT d.dag_id FROM scheduler_dag d
-WHERE d.dag_id IN (
+WHERE d.dag_id = ANY(ARRAY(
     SELECT dag_id FROM scheduler_dag c
     WHERE NOT is_paused AND NOT is_stale AND next_dagrun_run_after <= %(now)s
       AND (backoff_until IS NULL OR backoff_until <= %(now)s) AND (held_at IS NULL OR held_until <= %(now)s)
       AND (SELECT count(*) FROM scheduler_dag_run r WHERE r.dag_id = c.dag_id AND r.state IN ('queued', 'running')
            AND r.run_type <> 'backfill') < max_active_runs
     ORDER BY next_dagrun_run_after, dag_id LIMIT %(limit)s
-)
+))
 ORDER BY d.dag_id FOR NO KEY UPDATE OF d SKIP LOCKED
 """
 _ROOM = """

@@ -30,14 +30,17 @@ WAKE_WINDOW = 4096
 #: A graph of at most so many tasks is always loaded whole.
 SMALL_GRAPH = 12
 
-#: Those that have waited longest come first, so that runs that are always due keep no other from its look.
+#: Those that have waited longest come first, so that runs that are always due keep no other from its look. Each run is
+#: found by its key (a join was hashed with the whole history), and no more are locked than are taken.
 _TAKE_RUNS = f"""
-SELECT {facts.RUN_ROW} FROM (
+SELECT r.* FROM (
     SELECT dag_run_id, min(id) AS first FROM (
         SELECT id, dag_run_id FROM scheduler_wake WHERE id > %(after)s ORDER BY id LIMIT %(window)s
-    ) w GROUP BY dag_run_id
-) w JOIN scheduler_dag_run r ON r.id = w.dag_run_id JOIN scheduler_dag d ON d.dag_id = r.dag_id
-ORDER BY w.first LIMIT %(limit)s FOR NO KEY UPDATE OF r SKIP LOCKED
+    ) w GROUP BY dag_run_id ORDER BY first
+) w CROSS JOIN LATERAL (
+    SELECT {facts.RUN_ROW} FROM scheduler_dag_run r JOIN scheduler_dag d ON d.dag_id = r.dag_id
+    WHERE r.id = w.dag_run_id FOR NO KEY UPDATE OF r SKIP LOCKED
+) r LIMIT %(limit)s
 """
 _END_OF_WINDOW = """
 SELECT max(id) FROM (SELECT id FROM scheduler_wake WHERE id > %(after)s ORDER BY id LIMIT %(window)s) w

@@ -1,0 +1,166 @@
+"""The hot statements touch what is hot, with 10⁵ task instances around it: pages read, each within a stated budget.
+
+A budget is a few index levels and the heap pages of the rows that the statement is about, with some slack for how the
+rows lie; it grows with a row count only where a comment says which.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from scheduler_app.models import TaskInstance, transitions
+from scheduler_app.models.run import DagRun, Wake
+from scheduler_app.scheduler import admission_pages, loop
+from scheduler_app.scheduler.phases import (
+    adopt_orphans,
+    create_runs,
+    enforce_timeouts,
+    fail_lost_tasks,
+    publish,
+    queue_tasks,
+    schedule_tasks,
+    start_runs,
+    sweep,
+)
+from tests.plans.conftest import DEFERRED, HOT, QUEUED, RUNNING, RUNNING_PER_DAG
+from tests.rows import T0
+
+pytestmark = pytest.mark.django_db
+
+RUNS = HOT * RUNNING_PER_DAG
+ACTIVE = RUNS * (QUEUED + RUNNING + DEFERRED)
+
+
+def within(plan: Any, budget: int, rows: int | None = None) -> None:
+    assert plan.buffers <= budget, f"{plan.buffers} pages, the budget is {budget}: {plan.text}"
+    if rows is not None:
+        assert plan.rows == rows, plan.text
+    assert "Seq Scan scheduler_task_instance" not in plan.text
+    assert "Seq Scan scheduler_dag_run" not in plan.text
+
+
+def test_there_is_a_history_to_get_lost_in(plan: Any) -> None:
+    assert TaskInstance.objects.count() >= 100_000
+
+
+def test_the_probe_of_an_idle_tick(plan: Any) -> None:
+    within(plan(loop.PROBE, {"now": T0 - timedelta(days=1)}), 30, rows=1)
+
+
+def test_taking_runs_by_their_wakes(plan: Any) -> None:
+    """2,000 wakes of 200 runs: the wakes' own pages, and a few pages for each run that is taken."""
+    params = {"after": 0, "window": schedule_tasks.WAKE_WINDOW, "limit": 100}
+    within(plan(schedule_tasks._TAKE_RUNS, params), 100 + 10 * 100, rows=100)
+
+
+def test_deleting_the_wakes_of_some_runs(plan: Any) -> None:
+    runs = list(DagRun.objects.filter(state="running").values_list("pk", flat=True)[:50])
+    within(plan(schedule_tasks._TAKE_WAKES, {"runs": runs}), 60 + 3 * 500, rows=500)
+
+
+def test_the_first_page_of_admission(plan: Any) -> None:
+    """512 rows in the order of the index; here they lie side by side."""
+    within(plan(admission_pages._FIRST_PAGE, {"limit": 512}), 120, rows=512)
+
+
+def test_the_keys_behind_a_clogged_page(plan: Any) -> None:
+    """A step in the index (and a look at the heap) for each of the 200 runs, none for the 40,000 rows in them."""
+    params = {"pools": ["default_pool"], "dags": [""], "runs": [0], "limit": 512}
+    within(plan(admission_pages._KEYS, params), 6 * RUNS, rows=RUNS)
+
+
+def test_the_rows_of_keys(plan: Any) -> None:
+    runs = list(DagRun.objects.filter(state="running").order_by("pk").values_list("pk", "dag_id")[:10])
+    params = {
+        "pools": ["default_pool"] * 10,
+        "dags": [dag_id for _, dag_id in runs],
+        "runs": [key for key, _ in runs],
+        "widths": [1] * 10,
+        "seen": [1, 2, 3],
+        "full_in_dag": [],
+        "full_in_run": [],
+        "default": "LocalExecutor",
+        "executors": ["LocalExecutor"],
+        "now": T0,
+        "rows": 64,
+    }
+    within(plan(admission_pages._OF_KEYS, params), 10 * (64 + 10), rows=640)
+
+
+def test_the_runs_whose_tasks_may_be_handed_out(plan: Any) -> None:
+    runs = list(DagRun.objects.filter(state="running").values_list("pk", flat=True))
+    within(plan(admission_pages._OPEN_RUNS, {"runs": runs, "now": T0}), 5 * RUNS, rows=RUNS)
+
+
+def test_counting_what_is_active(plan: Any) -> None:
+    """The index of the thousand active rows, and the pages on which they lie."""
+    within(plan(queue_tasks._ACTIVE), 150)
+
+
+def test_the_outbox(plan: Any) -> None:
+    params = {"job": 1, "name": "LocalExecutor", "is_default": True, "names": ["LocalExecutor"], "limit": 512}
+    within(plan(publish._OUTBOX, params), 40, rows=RUNS)
+
+
+def test_what_is_open_in_some_runs(plan: Any) -> None:
+    runs = list(DagRun.objects.filter(state="running").values_list("pk", flat=True)[:50])
+    within(plan(schedule_tasks._OPEN, {"runs": runs}), 50 * 2 * 10, rows=50)
+
+
+def test_what_is_open_in_finished_runs(plan: Any) -> None:
+    runs = list(DagRun.objects.filter(state="success").values_list("pk", flat=True)[:50])
+    within(plan(schedule_tasks._OPEN, {"runs": runs}), 50 * 2 * 3, rows=50)
+
+
+def test_the_dags_that_are_due(plan: Any) -> None:
+    """Twenty of a thousand are due; each is asked how many of its runs are unfinished."""
+    within(plan(create_runs._TAKE, {"now": T0, "limit": 100}), 800, rows=19)
+
+
+def test_the_dags_with_queued_runs(plan: Any) -> None:
+    """A step for each of the twenty DAGs, not for each of the 600 queued runs."""
+    within(plan(start_runs._LOCK_DAGS), 25 * HOT, rows=HOT)
+
+
+def test_the_oldest_queued_runs(plan: Any) -> None:
+    dags = [f"dag{number:05}" for number in range(HOT)]
+    within(plan(start_runs._OLDEST, {"dags": dags, "now": T0, "limit": 512}), 25 * HOT, rows=6 * HOT)
+
+
+@pytest.mark.parametrize(("verb", "state", "fenced"), [("queue", "scheduled", False), ("start", "queued", True)])
+def test_a_move_of_500_rows(plan: Any, verb: str, state: str, fenced: bool) -> None:
+    """Found by their keys: locked, updated, and their new versions entered into the indexes."""
+    rows = list(TaskInstance.objects.filter(state=state).order_by("pk").values_list("pk", "fence")[:400])
+    fences = [fence for _, fence in rows] if fenced else None
+    sql, params = transitions._statement("task", verb, [key for key, _ in rows], T0, {}, fences, False)
+    found = plan(sql, params)
+    within(found, 45 * len(rows), rows=400)
+    assert "ti_" not in found.text, f"a partial index was joined: {found.text}"
+
+
+def test_lost_heartbeats(plan: Any) -> None:
+    """The rows with a process, and no other: 400 of 10⁵."""
+    within(plan(fail_lost_tasks._SILENT, {"before": T0 - timedelta(seconds=39), "limit": 512}), 450, rows=200)
+
+
+def test_alarms_that_are_due(plan: Any) -> None:
+    within(plan(enforce_timeouts._DUE, {"now": T0 + timedelta(minutes=4), "limit": 512}), 50, rows=5)
+
+
+def test_deferrals_that_took_too_long(plan: Any) -> None:
+    within(plan(enforce_timeouts._DEFERRED, {"now": T0 - timedelta(minutes=3), "limit": 512}), 40, rows=6)
+
+
+def test_orphans(plan: Any) -> None:
+    params = {"stuck_since": T0 - timedelta(hours=1), "limit": 512}
+    within(plan(adopt_orphans._ORPHANS, params), 2 * RUNS * QUEUED, rows=RUNS * QUEUED)
+
+
+def test_the_sweep(plan: Any) -> None:
+    """It asks each running run, seldom: pages for 200 runs, none for the 19,000 finished ones."""
+    DagRun.objects.filter(state="running").update(next_check_at=None)
+    Wake.objects.all().delete()
+    within(plan(sweep._FORGOTTEN, {"before": T0, "after": 0, "limit": 512}), 20 * RUNS, rows=0)
