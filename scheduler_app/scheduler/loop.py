@@ -155,12 +155,12 @@ class Loop:
             return False
         taken = len(tick.working_on)
         if phase.blame is None or not taken:
-            log.error("%s failed", phase.name)
+            log.error("%s failed", phase.name, exc_info=error)
             return False
         if taken > 1:
             tick.limit = max(1, min(tick.limit, taken) // 2)
             return True
-        log.error("%s failed for %s alone", phase.name, tick.working_on[0])
+        log.error("%s failed for %s alone", phase.name, tick.working_on[0], exc_info=error)
         with contextlib.suppress(db.DatabaseError), db.atomic():
             phase.blame(tick, tick.working_on[0], error)
         return False
