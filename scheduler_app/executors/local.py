@@ -107,6 +107,8 @@ class LocalExecutor(Executor):
             env=_environment(),
             stdin=subprocess.DEVNULL,
             pass_fds=(theirs.fileno(),),
+            # Whoever kills our process group must not take it along: it has last words to write.
+            start_new_session=True,
         )
         theirs.close()
         self._channel = Channel(ours)

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 #: Longest sleep of a pass; anything that matters ends it earlier.
 _LONGEST_SECONDS = 1.0
 #: After the executor's death: our last words to the database may take so long.
-_LAST_WORDS_SECONDS = 1
+_LAST_WORDS_SECONDS = 1.5
 _EXECUTOR_GONE = "its executor ended."
 
 
@@ -124,9 +124,9 @@ class RunnerProcess:
 
     def _abandon(self) -> None:
         """Nobody may be left two seconds from now; the rows come second."""
-        self._runner.end_children(_EXECUTOR_GONE)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(_LAST_WORDS_SECONDS)
+        signal.setitimer(signal.ITIMER_REAL, _LAST_WORDS_SECONDS)
+        self._runner.end_children(_EXECUTOR_GONE)
         self._hand_back()
         self._runner.step(0)
         self._end("failed")
