@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from datetime import datetime
 from functools import cached_property
@@ -19,6 +20,8 @@ from scheduler_app.access import Actor
 from scheduler_app.models import db
 
 from . import auth, errors
+
+log = logging.getLogger(__name__)
 
 #: HTTP method → the verb that ``access`` is asked about, unless an endpoint says otherwise.
 _VERB = {"GET": "view", "HEAD": "view", "POST": "add", "PATCH": "change", "PUT": "change", "DELETE": "delete"}
@@ -44,6 +47,8 @@ class Endpoint(APIView):
     #: method → (verb, kind); None is open to everybody
     needs: ClassVar[dict[str, tuple[str, str] | None]] = {}
     actor: Actor
+    #: how often this request may still be done again after a transient error
+    _again = 2
 
     @cached_property
     def now(self) -> datetime:
@@ -72,6 +77,18 @@ class Endpoint(APIView):
         self.actor = access.of_user(request.user)
         if not access.can(self.actor, *need):
             raise errors.Problem(403, "Forbidden")
+
+    def handle_exception(self, exc: Exception) -> Any:
+        """An action that lost a deadlock or its connection is done again: its transaction left nothing behind (I9)."""
+        if self._again > 0 and db.is_transient(exc) and not db.connection().in_atomic_block:
+            self._again -= 1
+            log.warning("%s %s is tried again", self.request.method, self.request.path, exc_info=exc)
+            db.connection().close_if_unusable_or_obsolete()
+            try:
+                return getattr(self, str(self.request.method).lower())(self.request, *self.args, **self.kwargs)
+            except Exception as error:
+                return self.handle_exception(error)
+        return super().handle_exception(exc)
 
     def _refuse_nul(self, request: Request, kwargs: dict[str, Any]) -> None:
         """PostgreSQL stores no NUL character: such an id or parameter can match nothing."""

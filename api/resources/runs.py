@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -16,6 +17,7 @@ from scheduler_app import access, wire
 from scheduler_app.access import Actor
 from scheduler_app.actions import notes, selection, trigger
 from scheduler_app.actions import runs as run_actions
+from scheduler_app.conf import conf
 from scheduler_app.engine import states
 from scheduler_app.models import DagRun, XCom, db
 from scheduler_app.models.run import RUN_TYPES
@@ -298,8 +300,36 @@ class WaitView(Endpoint):
             raise errors.not_valid("greater_than", ["query", "interval"], "Input should be greater than 0", interval)
         run = visible_run(self.actor, dag_id, dag_run_id)
         pause = min(max(interval, self.bounds[0]), self.bounds[1])
-        lines = _until_ended(run.pk, pause, request.query_params.getlist("result"))
+        if not _seats.acquire(blocking=False):
+            raise errors.Problem(
+                503, "Too many requests wait for runs already. Ask for the run itself from time to time."
+            )
+        lines = _Seated(_until_ended(run.pk, pause, request.query_params.getlist("result")))
         return StreamingHttpResponse(lines, content_type="application/x-ndjson")
+
+
+#: Each wait keeps a thread of the web server; some must be left for everybody else.
+_seats = threading.BoundedSemaphore(max(1, conf().web_threads // 2))
+
+
+class _Seated(Iterator[str]):
+    """Lines that give their seat back when they end, or when the client goes."""
+
+    def __init__(self, lines: Iterator[str]) -> None:
+        self._lines = lines
+        self._left = False
+
+    def __next__(self) -> str:
+        try:
+            return next(self._lines)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        if not self._left:
+            self._left = True
+            _seats.release()
 
 
 def _until_ended(run_key: int, pause: float, results: list[str]) -> Iterator[str]:

@@ -365,6 +365,17 @@ def test_waiting_answers_with_the_state_and_the_results(http, etl, run):
     assert http.get("dags/etl/dagRuns/run0/wait").status_code == 422
 
 
+def test_waiting_leaves_threads_for_everybody_else(http, etl, run):
+    from api.resources.runs import _seats
+
+    waiting = [http.get("dags/etl/dagRuns/run0/wait?interval=60") for _ in range(4)]
+    assert [answer.status_code for answer in waiting] == [200] * 4
+    assert http.get("dags/etl/dagRuns/run0/wait?interval=60").status_code == 503
+    for answer in waiting:
+        answer.close()
+    assert _seats._value == 4
+
+
 def write_log(run: DagRun, task_id: str, number: int, *events: str) -> None:
     file = attempt_log.path(conf().log_folder, run.dag_id, run.run_id, task_id, -1, number)
     fd = attempt_log.open_for_append(file)
