@@ -116,8 +116,9 @@ class WirePort:
         self.tell("delete_xcom", key=key)
 
     def set_rendered_fields(self, fields: dict[str, Any]) -> None:
-        # Shown, never read back: what the database cannot take stands there escaped.
-        self.tell("set_rendered_fields", fields=wire.plain(wire.encode(fields, "a rendered field")))
+        # Shown, never read back: secrets stand there masked, and what the database cannot take escaped.
+        shown = wire.plain(wire.encode(fields, "a rendered field"))
+        self.tell("set_rendered_fields", fields=self._masks.clean_all(shown))
 
     def mask_secret(self, value: Any) -> None:
         self._masks.add(value)
@@ -264,7 +265,11 @@ class WirePort:
     # The end
 
     def send_outcome(self, outcome: dict[str, Any]) -> None:
-        self.tell("outcome", **{key: value for key, value in outcome.items() if key != "op"})
+        """The error becomes the row's reason, which people read: secrets in it are masked as in the log."""
+        said = {key: value for key, value in outcome.items() if key != "op"}
+        if said.get("error"):
+            said["error"] = self._masks.clean_all(said["error"])
+        self.tell("outcome", **said)
 
 
 def decode(document: Json) -> Any:
