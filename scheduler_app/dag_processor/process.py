@@ -112,11 +112,13 @@ class Loop:
             try:
                 if self._turn(stop):
                     break
-            except (db.DatabaseError, db.InterfaceError) as error:
-                if not db.is_transient(error):
-                    log.exception("A step failed; the others go on")
-                else:
+            except LeaseLost:
+                raise
+            except Exception as error:
+                if db.is_transient(error):
                     log.warning("The database refused, trying again: %s", str(error).strip())
+                else:
+                    log.exception("A step failed; the others go on")
                 db.close()
                 stop.wait(_DATABASE_RETRY_SECONDS)
         if self._runner is not None:

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from scheduler_app import metrics
 from scheduler_app.conf import Conf
 from scheduler_app.models import DagFile, db
+from scheduler_app.models.lease import LeaseLost
 
 from . import inventory, plan
 from .bundle import Bundle
@@ -264,12 +265,8 @@ class Processor:
             source_changed=dict(before.stamp) != stamp,
             requested_at=job.requested_at,
         )
-        try:
-            result = store(parsed, now, self.conf, self._guard)
-        except db.DatabaseError as error:
-            if db.is_transient(error):
-                db.close()
-            log.exception("What %s says could not be stored; it is parsed again at the next look", job.path)
+        result = self._store_safely(parsed, now)
+        if result is None:
             return None
         folder.known[job.path] = Known(
             stamp=stamp,
@@ -282,6 +279,23 @@ class Processor:
         self._ask_for(result.retry)
         self._report(job, document, result)
         return result
+
+    def _store_safely(self, parsed: Parsed, now: datetime) -> Stored | None:
+        """What was stored: the parse, or that it cannot be stored, as the file's own error. None: try again later."""
+        try:
+            return store(parsed, now, self.conf, self._guard)
+        except (LeaseLost, db.InterfaceError):
+            raise
+        except Exception as error:
+            if db.is_transient(error):
+                log.warning("The database refused what %s says; it is parsed again: %s", parsed.path, error)
+                db.close()
+                return None
+            log.exception("What %s says cannot be stored", parsed.path)
+            why = str(error).strip().partition("\n")[0]
+            text = f"What this file defines cannot be stored: {type(error).__name__}: {why}"
+            failed = {**parsed.document, "dags": [], "dag_errors": {}, "intervals": {}, "import_error": text}
+            return store(replace(parsed, document=failed), now, self.conf, self._guard)
 
     def _report(self, job: _Job, document: dict[str, Any], result: Stored) -> None:
         seconds = document.get("seconds") or 0.0

@@ -15,6 +15,7 @@ from django.db.models import Q
 
 from scheduler_app.conf import Conf
 from scheduler_app.models import AssetUse, DagFile, DagModel, DagWarning, ParseError, db
+from scheduler_app.runner.decide import storable
 
 from . import assets, definition, intervals, versions
 from .bundle import Bundle
@@ -89,9 +90,9 @@ def store(parsed: Parsed, now: datetime, conf: Conf, guard: Callable[[], None] =
 
 def _read_document(work: _Store) -> None:
     document = work.parsed.document
-    work.errors = dict(document.get("dag_errors") or {})
+    work.errors = {dag_id: storable(text) for dag_id, text in (document.get("dag_errors") or {}).items()}
     if document.get("import_error"):
-        work.errors[""] = document["import_error"]
+        work.errors[""] = storable(document["import_error"])
         return
     for dag in document.get("dags", ()):
         dag_id = dag["dag_id"]

@@ -189,9 +189,23 @@ class Triggerer:
 
     def _claim(self, now: datetime) -> None:
         room = self._conf.triggerer_capacity - len(self.held)
-        for waiting in rows.claim(self._job_id, now, self._conf.lease_seconds, room):
+        for waiting in self._described(rows.claim(self._job_id, now, self._conf.lease_seconds, room)):
             self._child_of(waiting).start(waiting)
         metrics.TRIGGERS_RUNNING.set(len(self.held))
+
+    def _described(self, ids: list[int]) -> list[Waiting]:
+        """The claimed triggers that can be run; one that cannot even be described fails, and it alone (BC-85)."""
+        try:
+            return rows.describe(ids)
+        except Exception as error:
+            if db.is_transient(error):
+                raise
+            if len(ids) > 1:
+                return [waiting for key in ids for waiting in self._described([key])]
+            log.exception("Trigger %s cannot be run", ids[0])
+            told = {"type": type(error).__name__, "message": f"The trigger cannot be run: {error}"}
+            self._results.append(Result(ids[0], error=told))
+            return []
 
     def _child_of(self, waiting: Waiting, part: int = 0) -> TriggerChild:
         group = (waiting.bundle_name, waiting.bundle_version, part)

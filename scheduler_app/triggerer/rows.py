@@ -72,16 +72,21 @@ class Result:
     claim: Claim | None = None
 
 
-def claim(job_id: int, now: datetime, lease_seconds: float, limit: int) -> list[Waiting]:
-    """Takes triggers that nobody holds, oldest first; those that no task waits for are :func:`drop_unwanted`'s."""
+def claim(job_id: int, now: datetime, lease_seconds: float, limit: int) -> list[int]:
+    """Takes triggers that nobody holds, oldest first; their ids."""
     if limit <= 0:
         return []
     until = now + timedelta(seconds=lease_seconds)
-    ids = [row[0] for row in db.fetch(_CLAIM, {"job": job_id, "until": until, "now": now, "limit": limit})]
+    rows = db.fetch(_CLAIM, {"job": job_id, "until": until, "now": now, "limit": limit})
+    return sorted(row[0] for row in rows)
+
+
+def describe(ids: Sequence[int]) -> list[Waiting]:
+    """Triggers with the tasks that wait for them; one that no task waits for is left to :func:`drop_unwanted`."""
     if not ids:
         return []
     triggers = {row.pk: row for row in Trigger.objects.filter(pk__in=ids)}
-    task_of = {ti_id: trigger_id for trigger_id, ti_id, _, _ in db.fetch(_WAITING, [ids])}
+    task_of = {ti_id: trigger_id for trigger_id, ti_id, _, _ in db.fetch(_WAITING, [list(ids)])}
     found = []
     for described in describe_tasks(list(task_of)):
         row = triggers[task_of[described.ti_id]]

@@ -527,3 +527,14 @@ def test_each_state_of_the_folder_is_a_version_but_files_that_are_not_python_mak
     (world.folder / "helper.py").unlink()
     world.look()
     assert (BundleVersion.objects.count(), dag().bundle_version) == (3, newest.version)
+
+
+def test_what_cannot_be_stored_is_the_files_own_error_and_the_others_go_on(world: World):
+    world.write("long.py", dag_doc("long", tags=("t" * 101,)))
+    world.write("odd.py", import_error="bad \x00 sign \ud800")
+    world.write("good.py", dag_doc("good"))
+    world.look()
+    assert list(DagModel.objects.values_list("pk", flat=True)) == ["good"]
+    assert errors()["long.py"].startswith("What this file defines cannot be stored: DataError: value too long")
+    assert errors()["odd.py"] == "bad \\x00 sign \\ud800"
+    assert world.look() == []

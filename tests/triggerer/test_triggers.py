@@ -14,7 +14,19 @@ import pytest
 from scheduler_app import attempt_log, wire
 from scheduler_app.conf import Conf
 from scheduler_app.engine.dag import Dag, Task
-from scheduler_app.models import Callback, DagRun, Job, TaskInstance, Trigger, Variable, Wake, XCom, db, transitions
+from scheduler_app.models import (
+    Callback,
+    DagRun,
+    DagVersion,
+    Job,
+    TaskInstance,
+    Trigger,
+    Variable,
+    Wake,
+    XCom,
+    db,
+    transitions,
+)
 from scheduler_app.secrets import encrypt
 from scheduler_app.triggerer import rows
 from scheduler_app.triggerer.process import Triggerer
@@ -254,10 +266,23 @@ def test_a_trigger_may_read_a_variable(world: World, settings: Any):
 def test_a_second_triggerer_takes_over_only_what_the_first_no_longer_holds(world: World):
     ti = world.defer(0, "Waits")
     now = T0
-    assert [waiting.trigger_id for waiting in rows.claim(world.job.pk, now, 30, 10)] == [ti.trigger_id]
+    assert rows.claim(world.job.pk, now, 30, 10) == [ti.trigger_id]
+    assert [(waiting.trigger_id, waiting.claim.task_id) for waiting in rows.describe([ti.trigger_id])] == [
+        (ti.trigger_id, "t0")
+    ]
     other = Job.objects.create(job_type="TriggererJob", start_date=T0, latest_heartbeat=T0)
     assert rows.claim(other.pk, now + timedelta(seconds=29), 30, 10) == []
     assert rows.renew(world.job.pk, [ti.trigger_id], now + timedelta(seconds=29), 30) == {ti.trigger_id}
     assert rows.claim(other.pk, now + timedelta(seconds=58), 30, 10) == []
     assert len(rows.claim(other.pk, now + timedelta(seconds=59), 30, 10)) == 1
     assert rows.renew(world.job.pk, [ti.trigger_id], now + timedelta(seconds=60), 30) == set()
+
+
+def test_a_trigger_whose_task_cannot_be_described_fails_alone(world: World):
+    bad, good = world.defer(0, "Fires"), world.defer(1, "Fires", payload=2)
+    document = {**world.dag.latest_version.document, "schema_version": 10**6}
+    broken = DagVersion.objects.create(dag=world.dag, version_number=99, dag_hash="", document=document, created_at=T0)
+    TaskInstance.objects.filter(pk=bad.pk).update(dag_version=broken)
+    world.until(lambda: moved(bad, good))
+    assert (bad.next_method, good.next_kwargs["event"]) == ("__fail__", 2)
+    assert "The trigger cannot be run: DAG 'waits' was serialised by a newer version" in bad.next_kwargs["traceback"][0]
