@@ -1,1 +1,1 @@
-"""Watches DAG folders, has their files parsed in children, and stores what they say as versions."""
+"""Reads DAG files and runs callbacks. ``process.run_dag_processor`` is the entry."""

@@ -1,0 +1,1 @@
+"""Waits on behalf of deferred tasks. ``process.run_triggerer`` is the entry."""
