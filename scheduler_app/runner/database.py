@@ -17,6 +17,7 @@ T = TypeVar("T")
 
 _FIRST_SECONDS = 0.1
 _LONGEST_SECONDS = 5.0
+_PAUSE_SECONDS = 1.0
 
 
 class DatabaseAway(Exception):
@@ -39,6 +40,10 @@ class Database:
     def next_pass(self) -> None:
         """The clock is read again: once a pass, by the first who needs it."""
         self._now = None
+
+    def pause(self) -> None:
+        """Leave the database alone for a moment: something failed that would fail again at once."""
+        self.retry_at = max(self.retry_at, self._monotonic() + _PAUSE_SECONDS)
 
     def do(self, work: Callable[[datetime], T]) -> T:
         """Raises DatabaseAway for what is transient; every other error passes."""

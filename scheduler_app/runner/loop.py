@@ -113,10 +113,15 @@ class Runner:
         """One pass; sleeps at most so long when there is nothing to do."""
         self._database.next_pass()
         self._events.poll(self._sleep_seconds(longest_seconds))
-        self._answer_again()
-        self._write()
-        self._start()
-        self._watch()
+        for part in (self._answer_again, self._write, self._start, self._watch):
+            try:
+                part()
+            except DatabaseAway:
+                continue
+            except Exception:
+                # One bad attempt or row must not end the others (I5); whatever it was, it is tried again in a moment.
+                log.exception("The runner could not do its %s; it goes on", part.__name__)
+                self._database.pause()
 
     def refuse_waiting(self) -> list[Key]:
         """The hand-outs that have not begun, forgotten: their rows go back to be scheduled."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
@@ -15,6 +16,8 @@ from scheduler_app.attempt_log import LogWriter, RawLines
 from scheduler_app.supervisor.base import Exit
 from scheduler_app.supervisor.events import Events
 from scheduler_app.wire import Channel, FrameTooLarge, Json
+
+log = logging.getLogger(__name__)
 
 
 class Watcher(Protocol):
@@ -99,10 +102,16 @@ class Child:
         self._watcher.ended(self, exit)
 
     def _message(self, message: dict[str, Any]) -> None:
-        if message.get("op") == "mask_secret":
-            self.log.masks.add(message["value"])
-        if not self.done:
-            self._watcher.message(self, message)
+        try:
+            if message.get("op") == "mask_secret":
+                self.log.masks.add(message["value"])
+            if not self.done:
+                self._watcher.message(self, message)
+        except Exception:
+            # Only a process that writes to its socket itself sends what nobody understands.
+            log.exception("A message of the process %s is not understood", self.pid)
+            self.log.write("error", "task", "The task's process sent a message that is not understood; it is ended.")
+            self.signal(signal.SIGKILL)
 
     def _wire_closed(self, why: str) -> None:
         if why and not self.done:

@@ -145,3 +145,49 @@ def test_a_request_survives_a_database_that_is_away(
     executor.accept(place.queued(run))
     executor.drain()
     assert xcom_of(run, "work") == "none"
+
+
+def test_an_unforeseen_error_of_one_step_does_not_end_the_runner(
+    place: Place, executor: InlineExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, left = outcomes.write, [1]
+
+    def write(*args: Any) -> Any:
+        if left:
+            left.clear()
+            raise ZeroDivisionError
+        return real(*args)
+
+    path = place.file("@task\ndef work(): pass\nwork()\n")
+    (run,) = rows.trigger(place.stored(shape("work"), path))
+    monkeypatch.setattr(outcomes, "write", write)
+    executor.accept(place.queued(run))
+    executor.drain()
+    assert rows.states(run) == {"work": "success"}
+
+
+def test_a_process_that_talks_nonsense_is_ended_and_the_others_go_on(place: Place, executor: InlineExecutor) -> None:
+    path = place.file(
+        """
+        @task
+        def babbles():
+            import socket
+            for fd in os.listdir("/proc/self/fd"):
+                try:
+                    wire = socket.socket(fileno=int(fd))
+                    wire.sendall(b"\\0\\0\\0\\x11" + b'{"op":"set_xcom"}')
+                    wire.detach()
+                except OSError:
+                    continue
+            time.sleep(60)
+        @task
+        def works():
+            return "fine"
+        babbles()
+        works()
+        """
+    )
+    (run,) = rows.trigger(place.stored(shape("babbles; works"), path))
+    executor.accept(place.queued(run))
+    executor.drain()
+    assert rows.states(run) == {"babbles": "failed", "works": "success"}
