@@ -67,7 +67,7 @@ class SchedulerAdmin(admin.ModelAdmin):
     change_form_template = "scheduler/admin/change_form.html"
 
     class Media:
-        css = {"all": ["scheduler/admin.css"]}
+        css = {"all": ["scheduler/ui-states.css", "scheduler/admin.css"]}
 
     def dashboard_url(self, row: Any) -> str | None:
         """The page of the dashboard that shows this row; None when there is none."""

@@ -15,7 +15,7 @@ from scheduler_app.engine.dag import Dag, from_doc
 from scheduler_app.models import DagRun, DagVersion
 from scheduler_app.queries import page_dag
 
-from . import layout, run
+from . import grid, layout, run
 from .page import Ask, page
 from .worst import worst
 
@@ -186,13 +186,12 @@ def _box(
     for task in node.tasks if chosen else ():
         for state, count in states.get((chosen.pk, task), {}).items():
             found[state] = found.get(state, 0) + count
-    toggled = closed ^ {box.id} if node.is_group else closed
     return {
         "box": box,
         "node": node,
         "label": node.label if len(node.label) <= LONGEST_LABEL else node.label[: LONGEST_LABEL - 1] + "…",
         "state": worst(found) if found else "",
         "count": sum(found.values()),
-        "toggle": ",".join(sorted(toggled)),
+        "toggle": grid.toggled(closed, box.id),
         "is_open": box.is_group,
     }

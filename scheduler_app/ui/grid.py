@@ -19,7 +19,7 @@ from .worst import worst
 
 #: Choices for the number of runs.
 COUNTS: Final = (25, 50, 100, 365)
-#: Cells in one page of plain HTML; more tasks than fit start with their groups closed.
+#: Cells that one page shows at once; a larger grid starts with its groups closed.
 CELLS: Final = 12_500
 LEGEND: Final = (
     "success", "failed", "running", "queued", "scheduled", "up_for_retry", "upstream_failed", "skipped", "deferred",
@@ -58,7 +58,7 @@ def show(ask: Ask, dag_id: str) -> HttpResponse:
     runs = list(found[: count + 1])
     older, runs = len(runs) > count, runs[:count][::-1]
     spec = from_doc(dag.latest_version.document) if dag.latest_version else None
-    closed = frozenset(filter(None, ask.request.GET.get("closed", "").split(",")))
+    closed = _closed(ask.request.GET.get("closed"), spec, len(runs)) if spec else frozenset()
     lines = rows(spec, closed) if spec else []
     states = page_dag.task_states(one.pk for one in runs)
     return ask.show(
@@ -68,7 +68,7 @@ def show(ask: Ask, dag_id: str) -> HttpResponse:
             "tab": "grid",
             "dag": dag,
             "bars": bars(runs, ask),
-            "rows": [(line, ",".join(sorted(closed ^ {line.id})), cells(line, runs, states)) for line in lines],
+            "rows": [(line, toggled(closed, line.id), cells(line, runs, states)) for line in lines],
             "counts": COUNTS,
             "count": count,
             "older": runs[0].pk if older and runs else None,
@@ -80,6 +80,20 @@ def show(ask: Ask, dag_id: str) -> HttpResponse:
 
 def _count(text: str) -> int:
     return int(text) if text in {str(one) for one in COUNTS} else COUNTS[0]
+
+
+def _closed(text: str | None, dag: Dag, runs: int) -> frozenset[str]:
+    """The closed groups: those that the address names, else the top ones of a grid with more than :data:`CELLS`."""
+    if text is not None:
+        return frozenset(text.split(","))
+    if len(dag.tasks) * runs <= CELLS:
+        return frozenset()
+    return frozenset(group.group_id for group in dag.groups if group.group_id is not None and group.parent is None)
+
+
+def toggled(closed: frozenset[str], group: str) -> str:
+    """The address's list of closed groups with one more or one fewer; "-" says that all are open."""
+    return ",".join(sorted(closed - {"-"} ^ {group})) or "-"
 
 
 def bars(runs: list[DagRun], ask: Ask) -> list[Bar]:

@@ -60,8 +60,11 @@ export function toast(text, kind = "") {
 document.addEventListener("htmx:beforeRequest", (event) => {
   const button = event.detail.elt;
   if (button.matches(".switch")) button.setAttribute("aria-checked", button.getAttribute("aria-checked") !== "true");
-  event.detail.elt.closest(".toast")?.remove();
+  // hidden now, removed later: the answer is put in place from the element that asked
+  const box = event.detail.elt.closest(".toast");
+  if (box) box.hidden = true;
 });
+document.addEventListener("htmx:afterRequest", (event) => { if (event.detail.elt.closest(".toast")?.hidden) event.detail.elt.closest(".toast").remove(); });
 document.addEventListener("htmx:responseError", (event) => {
   if (event.detail.xhr.status === 401 || event.detail.xhr.status === 403) toast("You are logged out, or may not do this.", "error");
   else toast(`The server answered ${event.detail.xhr.status}.`, "error");

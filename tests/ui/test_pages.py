@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 import re
 from collections.abc import Callable
 from datetime import timedelta
@@ -406,6 +407,35 @@ def test_the_graph_has_a_node_for_each_task_and_a_line_for_each_edge(admin: Clie
         ("upstream_failed", "load"),
     ]
     assert html.count('<path class="wire"') == 4
+
+
+def test_a_group_is_closed_and_opened_by_its_link(admin: Client) -> None:
+    dag = factory.make_dag("big", factory.grouped("big", 2, 3, random.Random(1)))
+    factory.make_run(dag, "r1")
+
+    def lines(query: str) -> list[str]:
+        return re.findall(r'<th scope="row" class="d(\d)', body(admin, f"/dags/big/grid/{query}"))
+
+    assert lines("") == ["0", "1", "1", "1", "0", "1", "1", "1"]
+    link = re.search(r'<a href="(\?closed=[^"]+)" aria-expanded="true">▾ step_0', body(admin, "/dags/big/grid/"))
+    assert link is not None
+    assert lines(link[1]) == ["0", "0", "1", "1", "1"]
+    back = re.search(
+        r'<a href="(\?closed=[^"]+)" aria-expanded="false">▸ step_0', body(admin, f"/dags/big/grid/{link[1]}")
+    )
+    assert back is not None
+    assert len(lines(back[1])) == 8
+
+
+def test_a_large_graph_starts_with_its_groups_closed_and_can_be_opened(admin: Client) -> None:
+    factory.make_dag("big", factory.grouped("big", 8, 8, random.Random(1)))
+
+    def nodes(query: str = "") -> int:
+        return len(re.findall(r'data-node="', body(admin, f"/dags/big/graph/{query}")))
+
+    assert nodes() == 8
+    assert nodes("?closed=step_0") == 57
+    assert nodes("?closed=-") == 64
 
 
 # ── Health ───────────────────────────────────────────────────────────────────────────────────────────────────────────

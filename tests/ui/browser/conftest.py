@@ -1,0 +1,84 @@
+"""A real browser on a real server. Left out where Playwright or Chromium is missing, but not where CI runs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+
+CHROMIUM = os.environ.get("SCHEDULER_TEST_CHROMIUM", "") or shutil.which("chromium") or "/usr/bin/chromium"
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(autouse=True)
+def _clock() -> None:
+    """Here time goes on: the browser waits for things."""
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"  # Playwright's own loop runs in this thread
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        _missing("Playwright is not installed")
+    if not os.path.exists(CHROMIUM):
+        _missing(f"there is no {CHROMIUM}; set SCHEDULER_TEST_CHROMIUM")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+    os.environ.pop("DJANGO_ALLOW_ASYNC_UNSAFE")
+
+
+def _missing(why: str) -> None:
+    if os.environ.get("CI"):
+        pytest.fail(why)
+    pytest.skip(why)
+
+
+@pytest.fixture
+def open_page(chromium: Any, live_server: Any) -> Iterator[Callable[..., Any]]:
+    """Opens a page as the administrator "ann": ``open_page(path, width=…, scheme=…, javascript=…)``.
+
+    Whatever the console calls an error (a breach of the content policy, a failed request) fails the test.
+    """
+    get_user_model().objects.create_superuser("ann", password="secret-of-ann")
+    contexts: list[Any] = []
+    errors: list[str] = []
+
+    def visit(path: str, *, width: int = 1280, scheme: str = "light", javascript: bool = True, **more: Any) -> Any:
+        context = chromium.new_context(
+            base_url=live_server.url,
+            viewport={"width": width, "height": 860},
+            color_scheme=scheme,
+            java_script_enabled=javascript,
+            **more,
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto(f"/login/?next={path}")
+        page.fill("#id_username", "ann")
+        page.fill("#id_password", "secret-of-ann")
+        page.click("button")
+        page.wait_for_url(f"**{path}")
+        return page
+
+    yield visit
+    for context in contexts:
+        context.close()
+    assert errors == []

@@ -1,0 +1,65 @@
+"""Each page without a finding of axe and without a sideways scroll: light, dark, and as narrow as a phone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from scheduler_app.models import Audit, DagRun, ParseError, db
+from ui import factory
+
+pytestmark = [pytest.mark.django_db(transaction=True, serialized_rollback=True), pytest.mark.processes]
+
+PAGES = (
+    "/",
+    "/dags/",
+    "/dags/?q=nothing",
+    "/dags/sales/",
+    "/dags/sales/grid/",
+    "/dags/sales/graph/",
+    "/dags/sales/runs/",
+    "/dags/sales/code/",
+    "/dags/sales/details/",
+    "/dags/sales/trigger/",
+    "/dags/sales/clear/?run=r1",
+    "/dags/sales/mark/?run=r1&state=failed",
+    "/dags/sales/runs/r1/",
+    "/dags/sales/runs/r1/graph/",
+    "/dags/sales/runs/r1/tasks/load/",
+    "/dags/sales/runs/r1/tasks/check/?tab=details",
+    "/runs/",
+    "/pools/",
+    "/jobs/",
+    "/import-errors/",
+    "/audit/",
+)
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 390)])
+def test_every_page_is_accessible(open_page: Callable[..., Any], scheme: str, width: int) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    now = db.clock()
+    params = {
+        "rows": {"value": 3, "schema": {"type": "integer"}},
+        "kind": {"value": "a", "schema": {"enum": ["a", "b"]}},
+    }
+    dag = factory.make_dag("sales", factory.spec("sales", params=params), now, ["finance"], next_dagrun_run_after=now)
+    states = {"extract": "success", "clean": "failed", "check": "up_for_retry"}
+    factory.make_run(dag, "r1", "running", states, now, held_at=now, held_by="bob", held_why="late")
+    factory.make_run(dag, "r0", "failed", {"clean": "failed"}, now)
+    ParseError.objects.create(timestamp=now, filename="x.py", stack_trace="SyntaxError")
+    Audit.objects.create(when=now, event="patch_dag", owner="ann", dag_id="sales", before={"is_paused": True})
+    page = open_page("/dags/", width=width, scheme=scheme, bypass_csp=True)
+    found: dict[str, list[str]] = {}
+    for path in PAGES:
+        page.goto(path)
+        violations = axe.run(page).response["violations"]
+        faults = [f"{one['id']}: {one['nodes'][0]['html'][:120]}" for one in violations]
+        if page.evaluate("document.documentElement.scrollWidth") > width:
+            faults.append("it scrolls sideways")
+        if faults:
+            found[path] = faults
+    assert found == {}
+    assert DagRun.objects.count() == 2
