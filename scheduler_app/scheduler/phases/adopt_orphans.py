@@ -1,7 +1,7 @@
 """Takes over what dead processes left behind (F-27), and whatever was handed out and never began.
 
-A queued row of a scheduler that is dead goes back to be scheduled, and so does one that nobody started in time,
-whoever owns it. A *running* row is judged by its own heartbeat alone, never by its owner (S-49): see
+A process is dead when its lease ran out, or at once when it was on this machine and is gone. A queued row of a dead
+scheduler goes back to be scheduled, and so does one that nobody started in time, whoever owns it. A *running* row is judged by its own heartbeat alone, never by its owner (S-49): see
 ``fail_lost_tasks``.
 """
 
@@ -12,6 +12,7 @@ from datetime import timedelta
 
 from scheduler_app import metrics
 from scheduler_app.models import db, transitions
+from scheduler_app.models.lease import bury_neighbours
 from scheduler_app.scheduler.lost import Hopeless, fail_for_good
 from scheduler_app.scheduler.tick import Tick
 
@@ -36,6 +37,7 @@ ORDER BY ti.id LIMIT %(limit)s FOR NO KEY UPDATE OF ti SKIP LOCKED
 
 
 def run(tick: Tick) -> int:
+    bury_neighbours(tick.now)
     silent = tick.now - timedelta(seconds=tick.conf.lease_seconds)
     for job_id, kind, host, pid in db.fetch(_BURY, {"now": tick.now, "silent_since": silent}):
         log.warning("%s %s (pid %s on %s) is silent for its whole lease: it counts as dead", kind, job_id, pid, host)

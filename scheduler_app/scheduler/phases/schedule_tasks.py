@@ -276,9 +276,8 @@ def _apply(looked: Sequence[_Looked], tick: Tick) -> None:
     expansions: list[tuple[int, str, int]] = []
     again: list[tuple[int, str]] = []
     for one in looked:
-        for move in one.found.moves:
-            by_verb[move.verb].append(move)
-        for move in _fail_fast(one):
+        ended = _fail_fast(one)  # first: it takes moves out of the look
+        for move in (*one.found.moves, *ended):
             by_verb[move.verb].append(move)
         for task_id, length in one.found.expand:
             expansions.append((one.row.id, task_id, length))
