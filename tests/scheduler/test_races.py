@@ -14,7 +14,18 @@ import pytest
 from django.test import TransactionTestCase
 
 from scheduler_app import metrics
-from scheduler_app.models import DagModel, DagRun, Pool, TaskInstance, Wake, db, schedules
+from scheduler_app.models import (
+    Asset,
+    AssetEvent,
+    AssetQueuedEvent,
+    DagModel,
+    DagRun,
+    Pool,
+    TaskInstance,
+    Wake,
+    db,
+    schedules,
+)
 from scheduler_app.runner import claims
 from scheduler_app.scheduler.loop import PHASES, Loop, Phase
 from scheduler_app.scheduler.phases import schedule_tasks
@@ -37,6 +48,9 @@ def _rows_are_deleted() -> Iterator[None]:
 
 
 def _delete_rows() -> None:
+    AssetEvent.created_dagruns.through.objects.all().delete()
+    for model in (AssetQueuedEvent, AssetEvent, Asset):
+        model.objects.all().delete()
     for table in TABLES:
         db.execute(f"DELETE FROM {table}")
     Pool.objects.exclude(pool="default_pool").delete()
@@ -139,6 +153,18 @@ def test_BC_127_two_schedulers_create_one_run_of_one_slot(scene: Scene) -> None:
     assert sum(both(scene, "create_runs")) == 5
     assert list(DagRun.objects.order_by("dag_id").values_list("dag_id", flat=True)) == [f"d{n}" for n in range(5)]
     assert TaskInstance.objects.count() == 5
+
+
+def test_BC_103_two_schedulers_make_one_run_of_one_event(scene: Scene) -> None:
+    document = {"kind": "asset", "condition": {"asset": {"name": "x", "uri": "x://x"}}}
+    asset = Asset.objects.create(name="x", uri="x://x", created_at=scene.now, updated_at=scene.now)
+    event = AssetEvent.objects.create(asset=asset, timestamp=scene.now)
+    for number in range(3):
+        dag = scene.dag(shape("a", f"d{number}", timetable=document))
+        AssetQueuedEvent.objects.create(dag=dag, asset=asset, event=event, created_at=scene.now)
+    assert sum(both(scene, "create_asset_runs")) == 3
+    assert list(DagRun.objects.order_by("dag_id").values_list("dag_id", flat=True)) == ["d0", "d1", "d2"]
+    assert not AssetQueuedEvent.objects.exists()
 
 
 def test_I2_two_schedulers_give_out_no_more_slots_than_there_are(scene: Scene) -> None:

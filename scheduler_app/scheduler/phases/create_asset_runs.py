@@ -9,30 +9,29 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from scheduler_app import metrics
 from scheduler_app.engine.assets import AssetKey, aliases_of, satisfied
+from scheduler_app.engine.graph import Graph
 from scheduler_app.engine.run_plans import run_id
 from scheduler_app.models import AssetAlias, AssetEvent, AssetQueuedEvent, DagModel, creation, db, graphs
 from scheduler_app.models.creation import NewRun
-from scheduler_app.scheduler.tick import Tick, backoff, error_text
+from scheduler_app.scheduler.phases.create_runs import blame, graph_of
+from scheduler_app.scheduler.tick import Tick
 from scheduler_app.timetables import from_doc
 
-#: DAGs that one pass takes.
+__all__ = ["blame", "run"]
+
+#: DAGs that are taken together.
 DAGS = 100
 
 _TAKE = """
 SELECT d.dag_id FROM scheduler_dag d
-WHERE d.dag_id IN (SELECT DISTINCT dag_id FROM scheduler_asset_queued_event)
+WHERE d.dag_id > %(after)s AND d.dag_id IN (SELECT DISTINCT dag_id FROM scheduler_asset_queued_event)
   AND NOT d.is_paused AND NOT d.is_stale AND (d.held_at IS NULL OR d.held_until <= %(now)s)
   AND (d.backoff_until IS NULL OR d.backoff_until <= %(now)s)
 ORDER BY d.dag_id LIMIT %(limit)s FOR NO KEY UPDATE OF d SKIP LOCKED
-"""
-_BLAME = """
-UPDATE scheduler_dag SET schedule_failures = schedule_failures + 1, schedule_error = %(error)s,
-    backoff_until = %(until)s
-WHERE dag_id = %(dag)s
 """
 
 
@@ -44,25 +43,46 @@ class _Queued(NamedTuple):
 
 
 def run(tick: Tick) -> int:
-    tick.working_on = [row[0] for row in db.fetch(_TAKE, {"now": tick.now, "limit": min(tick.limit, DAGS)})]
-    if not tick.working_on:
-        return 0
-    dags = DagModel.objects.in_bulk(tick.working_on)
-    queued = _queued_events(tick.working_on)
-    conditions = {dag_id: from_doc(dags[dag_id].timetable).asset_condition for dag_id in tick.working_on}
+    """Goes on to the last DAG: those that wait for more events for good reason hide none behind them (BC-133)."""
+    page = min(tick.limit, DAGS)
+    created, after = 0, ""
+    while True:
+        dag_ids = [row[0] for row in db.fetch(_TAKE, {"now": tick.now, "after": after, "limit": page})]
+        if dag_ids:
+            tick.working_on = dag_ids
+            created += _create_for(dag_ids, tick)
+        if len(dag_ids) < page:
+            return created
+        after = dag_ids[-1]
+
+
+def _create_for(dag_ids: list[str], tick: Tick) -> int:
+    """Each DAG is decided on by itself; one that raises keeps its error, the others go on (I5)."""
+    dags = DagModel.objects.in_bulk(dag_ids)
+    queued = _queued_events(dag_ids)
+    failed: dict[str, Exception] = {}
+    conditions: dict[str, Any] = {}
+    for dag_id in dag_ids:
+        try:
+            conditions[dag_id] = from_doc(dags[dag_id].timetable).asset_condition
+        except Exception as error:
+            failed[dag_id] = error
     aliases = _aliases(conditions.values())
-    ready = [
-        dags[dag_id]
-        for dag_id in tick.working_on
-        if conditions[dag_id] is not None
-        and satisfied(conditions[dag_id], {event.asset for event in queued[dag_id]}, aliases)
-    ]
-    return _create(ready, queued, tick)
-
-
-def blame(tick: Tick, dag_id: object, error: BaseException) -> None:
-    """A DAG whose condition cannot be read keeps the error and is left alone for a while."""
-    db.execute(_BLAME, {"dag": dag_id, "error": error_text(error), "until": backoff(0, tick.now, tick.rng)})
+    compiled, unreadable = graphs.readable(
+        d.latest_version_id for d in dags.values() if d.latest_version_id is not None
+    )
+    new: list[NewRun] = []
+    for dag_id, condition in conditions.items():
+        try:
+            if condition is not None and satisfied(condition, {event.asset for event in queued[dag_id]}, aliases):
+                graph = graph_of(dags[dag_id], compiled, unreadable)
+                new.append(_new_run(dags[dag_id], max(event.created_at for event in queued[dag_id]), graph, tick))
+        except Exception as error:
+            failed[dag_id] = error
+    created = _create(new, queued, tick)
+    for dag_id, error in failed.items():
+        blame(tick, dag_id, error)
+    return created + len(failed)
 
 
 def _queued_events(dag_ids: Iterable[str]) -> dict[str, list[_Queued]]:
@@ -85,40 +105,31 @@ def _aliases(conditions: Iterable[object]) -> dict[str, set[AssetKey]]:
     return found
 
 
-def _create(ready: list[DagModel], queued: dict[str, list[_Queued]], tick: Tick) -> int:
-    compiled = graphs.graphs_of(dag.latest_version_id for dag in ready if dag.latest_version_id is not None)
-    new = []
-    for dag in ready:
-        if dag.latest_version_id not in compiled:
-            raise LookupError(
-                f"The definition of DAG {dag.dag_id} is not stored; it is retried when its file is parsed."
-            )
-        run_after = max(event.created_at for event in queued[dag.dag_id])
-        token = "".join(tick.rng.choices("abcdefghijklmnopqrstuvwxyz0123456789", k=8))
-        new.append(
-            NewRun(
-                dag_id=dag.dag_id,
-                run_id=run_id("asset_triggered", run_after=run_after, logical_date=None, token=token),
-                run_type="asset_triggered",
-                run_after=run_after,
-                version_id=dag.latest_version_id,
-                graph=compiled[dag.latest_version_id],
-                bundle_version=dag.bundle_version,
-                triggered_by="asset",
-                creating_job_id=tick.job_id,
-            )
-        )
-    keys = creation.create_runs(new, tick.now)
+def _new_run(dag: DagModel, run_after: datetime, graph: Graph, tick: Tick) -> NewRun:
+    token = "".join(tick.rng.choices("abcdefghijklmnopqrstuvwxyz0123456789", k=8))
+    return NewRun(
+        dag_id=dag.dag_id,
+        run_id=run_id("asset_triggered", run_after=run_after, logical_date=None, token=token),
+        run_type="asset_triggered",
+        run_after=run_after,
+        version_id=dag.latest_version_id,  # type: ignore[arg-type]
+        graph=graph,
+        bundle_version=dag.bundle_version,
+        triggered_by="asset",
+        creating_job_id=tick.job_id,
+    )
+
+
+def _create(new: list[NewRun], queued: dict[str, list[_Queued]], tick: Tick) -> int:
+    """The runs, their links to the events, and the end of the queued rows that they took."""
+    made = {
+        run.dag_id: key for run, key in zip(new, creation.create_runs(new, tick.now), strict=True) if key is not None
+    }
     links = AssetEvent.created_dagruns.through
     links.objects.bulk_create(
-        [
-            links(assetevent_id=event.event_id, dagrun_id=key)
-            for made, key in zip(new, keys, strict=True)
-            if key is not None
-            for event in queued[made.dag_id]
-        ]
+        [links(assetevent_id=event.event_id, dagrun_id=key) for dag_id, key in made.items() for event in queued[dag_id]]
     )
-    taken = [event.id for made in new for event in queued[made.dag_id]]
+    taken = [event.id for dag_id in made for event in queued[dag_id]]
     AssetQueuedEvent.objects.filter(pk__in=taken).delete()
-    metrics.RUNS_CREATED.inc(len(new))
-    return len(new)
+    metrics.RUNS_CREATED.inc(len(made))
+    return len(made)

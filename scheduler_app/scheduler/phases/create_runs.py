@@ -76,7 +76,7 @@ def run(tick: Tick) -> int:
     failed: dict[str, Exception] = {}
     for dag_id in tick.working_on:
         try:
-            graph = _graph(dags[dag_id], compiled, errors)
+            graph = graph_of(dags[dag_id], compiled, errors)
             planned.append(_plan(dags[dag_id], min(room[dag_id], RUNS_PER_DAG), tick))
             new += [_new_run(dags[dag_id], plan, graph, tick) for plan in planned[-1].plans]
         except Exception as error:
@@ -89,7 +89,8 @@ def run(tick: Tick) -> int:
     return len(planned) + len(failed)
 
 
-def _graph(dag: DagModel, compiled: Mapping[UUID, Graph], errors: Mapping[UUID, Exception]) -> Graph:
+def graph_of(dag: DagModel, compiled: Mapping[UUID, Graph], errors: Mapping[UUID, Exception]) -> Graph:
+    """The graph of the DAG's newest version; raises why there is none."""
     version = dag.latest_version_id
     if version in errors:
         raise errors[version]
