@@ -163,6 +163,7 @@ class Loop:
         log.error("%s failed for %s alone", phase.name, tick.working_on[0], exc_info=error)
         with contextlib.suppress(db.DatabaseError), db.atomic():
             phase.blame(tick, tick.working_on[0], error)
+        tick.again = True  # the others have not had their turn
         return False
 
 

@@ -41,7 +41,7 @@ def end_attempts(gone: Sequence[Gone], now: datetime) -> int:
     """Judges hand-outs that are gone; returns how many task instances moved."""
     if not gone:
         return 0
-    reasons = {(one.ti_id, one.fence): one.reason for one in gone}
+    reasons = {(one.ti_id, one.fence): one.reason.replace("\0", "") for one in gone}
     rows = TaskInstance.objects.filter(pk__in=[one.ti_id for one in gone]).order_by("pk")
     found = [row for row in rows if (row.pk, row.fence) in reasons]
     tasks = _tasks(found)

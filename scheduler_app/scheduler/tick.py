@@ -51,5 +51,5 @@ def backoff(failures: int, now: datetime, rng: random.Random) -> datetime:
 
 
 def error_text(error: BaseException) -> str:
-    """An error as a row keeps it: type and message, cut."""
-    return f"{type(error).__name__}: {error}"[:ERROR_LENGTH]
+    """An error as a row keeps it: type and message, cut, without what no row can hold."""
+    return f"{type(error).__name__}: {error}".replace("\0", "")[:ERROR_LENGTH]

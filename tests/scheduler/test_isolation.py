@@ -134,6 +134,19 @@ def test_S_23_S_24_a_phase_that_raises_stops_no_other_and_is_counted(scene: Scen
     assert metrics.PHASE_ERRORS.labels("sweep")._value.get() == counted + 2
 
 
+def test_I5_an_error_text_that_no_row_can_hold_is_kept_without_it(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look(*_: Any, **__: Any) -> Any:
+        raise ValueError("a\0b")
+
+    monkeypatch.setattr(schedule_tasks, "look", look)
+    run = scene.run("a")
+    scene.tick()
+    run.refresh_from_db()
+    assert run.look_error == "ValueError: ab"
+
+
 def test_a_batch_that_fails_is_halved_until_its_culprit_stands_alone(scene: Scene) -> None:
     """The phase raises whenever row 7 is in its batch; the others are done, and row 7 is blamed."""
     left, blamed, batches = list(range(10)), [], []
@@ -152,8 +165,12 @@ def test_a_batch_that_fails_is_halved_until_its_culprit_stands_alone(scene: Scen
         left.remove(row)
 
     loop = Loop((Phase("sweep", run, blame=blame),), monotonic=lambda: 0.0)
+    again = []
     for _ in range(6):
-        loop.tick(scene.a_tick())
+        tick = scene.a_tick()
+        loop.tick(tick)
+        again.append(tick.again)
+    assert again.count(True) == 1
     assert (left, blamed) == ([], [(7, ZeroDivisionError)])
     assert batches[0] == 10
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from uuid import uuid4
 
 import pytest
+from django.db import OperationalError
 
 from scheduler_app import metrics
 from scheduler_app.engine.dag import to_doc
@@ -16,9 +17,11 @@ from scheduler_app.models import (
     Job,
     TaskInstance,
     TaskInstanceHistory,
+    db,
     graphs,
     transitions,
 )
+from scheduler_app.scheduler import lost
 from scheduler_app.scheduler.phases.adopt_orphans import LOST_HAND_OUTS_LIMIT
 from tests.rows import at
 from tests.scheduler.scene import Ledger, Scene
@@ -96,13 +99,46 @@ def test_BC_43_S_16_what_an_executor_told_survives_a_phase_that_fails(
 ) -> None:
     run, attempt = running(scene)
     scene.die(attempt)
+
+    def away(*_: object, **__: object) -> list[int]:
+        raise OperationalError("the database is restarting")
+
     with monkeypatch.context() as broken:
-        broken.setattr(transitions, "tasks", lambda *_, **__: 1 / 0)
+        broken.setattr(transitions, "tasks", away)
+        broken.setattr(db, "close", lambda: None)
         assert scene.phase("sync_executors") == 0
     assert scene.states(run) == {"a": "running"}
     assert scene.phase("sync_executors") == 1
     assert scene.states(run) == {"a": "up_for_retry"}
     assert scene.phase("sync_executors") == 0
+
+
+def test_I5_one_loss_that_cannot_be_judged_holds_up_no_other(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = scene.run(scene.dag(parallel(3, tasks=RETRIES)))
+    scene.tick()
+    tasks = list(TaskInstance.objects.order_by("pk"))
+    scene.begin(*tasks)
+    for task in tasks:
+        scene.die(task)
+    judge = lost._judge
+
+    def flawed(row: TaskInstance, *rest: object) -> object:
+        return 1 / 0 if row.pk == tasks[1].pk else judge(row, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(lost, "_judge", flawed)
+    assert scene.phase("sync_executors") == 2
+    assert scene.states(run) == {"p0": "up_for_retry", "p1": "running", "p2": "up_for_retry"}
+    monkeypatch.undo()
+    scene.wait(scene.conf.task_heartbeat_timeout_seconds + 1, beats=False)
+    scene.phase("fail_lost_tasks")
+    assert scene.states(run)["p1"] == "up_for_retry"
+
+
+def test_what_an_executor_says_is_stored_without_what_no_row_can_hold(scene: Scene) -> None:
+    run, attempt = running(scene)
+    scene.die(attempt, "exit\0 code 1")
+    scene.phase("sync_executors")
+    assert scene.task(run, "a").reason == "exit code 1"
 
 
 def test_BC_45_S_14_a_hand_out_that_nobody_starts_is_handed_out_again_and_counted(scene: Scene) -> None:
