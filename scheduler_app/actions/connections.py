@@ -7,7 +7,7 @@ from typing import Any
 
 from scheduler_app import secrets
 from scheduler_app.access import Actor
-from scheduler_app.models import Connection, db
+from scheduler_app.models import Connection, DagFile, db
 
 from . import journal, permit
 from .errors import Conflict, Missing
@@ -25,6 +25,7 @@ def create(actor: Actor, connection_id: str, now: datetime, **fields: Any) -> Co
             raise Conflict(f"The Connection with connection_id: `{connection_id}` already exists")
         connection = _filled(Connection(connection_id=connection_id), fields)
         connection.save()
+        DagFile.objects.read_again(f"connection:{connection_id}", now)
         journal.record(actor, "post_connection", now, after=_facts(connection))
     return connection
 
@@ -36,6 +37,7 @@ def change(actor: Actor, connection_id: str, now: datetime, **fields: Any) -> Co
         connection = _locked(connection_id)
         before = _facts(connection)
         _filled(connection, fields).save()
+        DagFile.objects.read_again(f"connection:{connection_id}", now)
         changed = [name for name in SECRET if name in fields]
         journal.record(
             actor, "patch_connection", now, before=before, after=_facts(connection) | {"secrets_changed": changed}
@@ -50,6 +52,7 @@ def delete(actor: Actor, connection_id: str, now: datetime) -> None:
         connection = _locked(connection_id)
         journal.record(actor, "delete_connection", now, before=_facts(connection))
         connection.delete()
+        DagFile.objects.read_again(f"connection:{connection_id}", now)
 
 
 def _filled(connection: Connection, fields: dict[str, Any]) -> Connection:

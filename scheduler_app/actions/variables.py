@@ -7,7 +7,7 @@ from typing import Any
 
 from scheduler_app import secrets
 from scheduler_app.access import Actor
-from scheduler_app.models import Variable, db
+from scheduler_app.models import DagFile, Variable, db
 
 from . import journal, permit
 from .errors import Conflict, Invalid, Missing
@@ -24,6 +24,7 @@ def create(actor: Actor, key: str, value: str, now: datetime, *, description: st
         )
         if not created:
             raise Conflict(f"The Variable with key: `{key}` already exists")
+        DagFile.objects.read_again(f"variable:{key}", now)
         journal.record(actor, "post_variable", now, after=_facts(variable))
     return variable
 
@@ -36,6 +37,7 @@ def change(actor: Actor, key: str, now: datetime, **fields: Any) -> Variable:
         before = _facts(variable)
         if "value" in fields:
             variable.value_encrypted = secrets.encrypt(fields["value"])
+            DagFile.objects.read_again(f"variable:{key}", now)
         if "description" in fields:
             variable.description = fields["description"]
         variable.save()
@@ -52,6 +54,7 @@ def delete(actor: Actor, key: str, now: datetime) -> None:
         variable = _locked(key)
         journal.record(actor, "delete_variable", now, before=_facts(variable))
         variable.delete()
+        DagFile.objects.read_again(f"variable:{key}", now)
 
 
 def _locked(key: str) -> Variable:

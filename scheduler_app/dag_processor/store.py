@@ -271,11 +271,12 @@ def _store_file(work: _Store) -> None:
                 last_parsed_at=work.now,
                 last_duration=parsed.document.get("seconds"),
                 missed_scans=0,
+                asked=parsed.document.get("asked", []),
             )
         ],
         update_conflicts=True,
         unique_fields=["bundle_name", "relative_path"],
-        update_fields=["stamp", "last_parsed_at", "last_duration", "missed_scans"],
+        update_fields=["stamp", "last_parsed_at", "last_duration", "missed_scans", "asked"],
     )
     if parsed.requested_at is not None:
         row = DagFile.objects.filter(bundle_name=parsed.bundle.name, relative_path=parsed.path)

@@ -150,6 +150,13 @@ class DagWarning(models.Model):
         constraints = [models.UniqueConstraint(fields=["dag", "warning_type", "message"], name="dag_warning_once")]
 
 
+class DagFileQuerySet(models.QuerySet["DagFile"]):
+    def read_again(self, name: str, now: datetime) -> int:
+        """Asks for another parse of the files that read `name` ("variable:key") while they were parsed."""
+        readers = self.filter(asked__contains=[name])
+        return readers.exclude(parse_requested_at__gte=now).update(parse_requested_at=now)
+
+
 class DagFile(models.Model):
     """What the DAG processor knows of one file of a bundle: an unchanged file costs one stat."""
 
@@ -161,6 +168,10 @@ class DagFile(models.Model):
     last_duration = models.FloatField(null=True)
     missed_scans = models.IntegerField(default=0)
     parse_requested_at = models.DateTimeField(null=True)
+    #: what its import read, as "variable:key" and "connection:id": a change of one has it parsed again
+    asked = models.JSONField(default=list)
+
+    objects = DagFileQuerySet.as_manager()
 
     class Meta:
         db_table = "scheduler_dag_file"

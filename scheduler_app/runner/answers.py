@@ -13,13 +13,12 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from scheduler_app import access, secrets, wire
+from scheduler_app import access, wire
 from scheduler_app.actions import runs, trigger, variables
 from scheduler_app.actions.errors import Conflict, Invalid, Missing, Refused
 from scheduler_app.models import (
     Asset,
     AssetEvent,
-    Connection,
     DagModel,
     DagRun,
     TaskInstance,
@@ -30,6 +29,7 @@ from scheduler_app.models import (
 from scheduler_app.models.graphs import graph_of
 from scheduler_app.runner.buffers import DELETED, Buffer
 from scheduler_app.runner.claims import Claim, iso
+from scheduler_app.supervisor import readings
 
 #: Rows that one answer gives at most.
 _LIMIT = 10_000
@@ -76,8 +76,7 @@ def answer(claim: Claim, buffer: Buffer, request: Mapping[str, Any], now: dateti
 
 
 def _get_variable(ask: Asking) -> Any:
-    token = Variable.objects.filter(key=ask["key"]).values_list("value_encrypted", flat=True).first()
-    return None if token is None else {"value": secrets.decrypt(token)}
+    return readings.get_variable(ask["key"])
 
 
 def _set_variable(ask: Asking) -> None:
@@ -96,20 +95,7 @@ def _delete_variable(ask: Asking) -> None:
 
 
 def _get_connection(ask: Asking) -> Any:
-    row = Connection.objects.filter(connection_id=ask["conn_id"]).first()
-    if row is None:
-        return None
-    return {
-        "conn_id": row.connection_id,
-        "conn_type": row.conn_type,
-        "description": row.description,
-        "host": row.host,
-        "schema": row.schema,
-        "login": row.login,
-        "password": secrets.decrypt(row.password_encrypted) if row.password_encrypted else None,
-        "port": row.port,
-        "extra": secrets.decrypt(row.extra_encrypted) if row.extra_encrypted else None,
-    }
+    return readings.get_connection(ask["conn_id"])
 
 
 # XComs

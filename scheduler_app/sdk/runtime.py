@@ -96,11 +96,11 @@ def set_port(port: Port | None) -> None:
 
 
 def current_port() -> Port:
-    """Raises RuntimeError while a DAG file is read: nothing of ours can be asked then."""
+    """Raises RuntimeError where nobody answers: outside of a task and of the import of its DAG file."""
     if _port is None:
         raise RuntimeError(
-            "Variables, connections and XComs can be read while a task runs, not while its DAG file is read: "
-            "move the call into the task, or use a template ({{ var.value.name }})."
+            "Variables, connections and XComs can be read where a scheduler answers: in a running task, the first two "
+            "also while its DAG file is read. This process is neither."
         )
     return _port
 

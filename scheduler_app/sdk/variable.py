@@ -1,4 +1,4 @@
-"""Variables: texts (or JSON) by key, read and written while a task runs."""
+"""Variables: texts (or JSON) by key, read while a DAG file is read or a task runs, written by tasks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scheduler_app.sdk.xcom_arg import NOTSET, is_arg_set
 
 
 class Variable:
-    """``Variable.get("key")`` and its kin. Only in running tasks; RuntimeError while a DAG file is read."""
+    """``Variable.get("key")`` and its kin. A DAG file may only read them."""
 
     def __init__(self, key: str | None = None, val: Any = None, description: str | None = None) -> None:
         self.key, self.val, self.description = key, val, description

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from scheduler_app import process_tree
+from scheduler_app.supervisor import readings
 from scheduler_app.supervisor.base import Base, Exit
 from scheduler_app.supervisor.events import Events
 from scheduler_app.wire import Channel
@@ -37,6 +38,8 @@ class Parse:
     #: how often the base died under it; that is not the file's fault until it happens again and again
     lost: int = 0
     channel: Channel | None = field(default=None, repr=False)
+    #: what it read while it was imported, as ``readings.name_of`` says
+    asked: set[str] = field(default_factory=set)
 
 
 class ParsePool:
@@ -149,7 +152,13 @@ class ParsePool:
         parse.pid, parse.started_at = pid, self._monotonic()
 
     def _message(self, parse: Parse, message: dict[str, Any]) -> None:
-        parse.document = message
+        if message["op"] == "parsed":
+            parse.document = message
+        elif "id" in message and parse.channel is not None:
+            name = readings.name_of(message)
+            if name is not None:
+                parse.asked.add(name)
+            self._events.send(parse.channel, readings.reply(message))
 
     def _ended(self, parse: Parse, exit: Exit) -> None:
         if parse not in self._running:
@@ -158,7 +167,8 @@ class ParsePool:
         if parse.channel is not None:
             if not parse.channel.closed:
                 for message in parse.channel.receive():
-                    parse.document = message
+                    if message["op"] == "parsed":
+                        parse.document = message
             self._events.forget(parse.channel)
             parse.channel.close()
             parse.channel = None
@@ -167,6 +177,7 @@ class ParsePool:
         if parse.document is None or parse.killed:
             why = parse.killed or f"The import of the file ended its process: {exit.text}."
             parse.document = self._failed(parse, why)
+        parse.document["asked"] = sorted(parse.asked)
         self._done.append(parse)
 
     def _retry(self, parse: Parse) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from scheduler_app import process_tree
+from scheduler_app.supervisor import readings
 from scheduler_app.supervisor.base import Base, Exit, exit_of
 from scheduler_app.supervisor.child import Child
 from scheduler_app.supervisor.events import Events
@@ -64,10 +65,17 @@ class Zygote:
         self._next_key = 0
         ours, theirs = socket.socketpair()
         self._channel = Channel(ours)
+        port, their_port = socket.socketpair()
+        #: for what the file asks while it is imported
+        self._port = Channel(port)
+        #: what it asked, with the answers; and the secrets that it learned
+        self._asked: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
+        self._secrets: list[Any] = []
         events.watch(self._channel, self._message, self._closed)
+        events.watch(self._port, self._question, lambda why: None)
         self._base_key = base.fork(
             "zygote",
-            {"control": theirs.detach()},
+            {"control": theirs.detach(), "port": their_port.detach()},
             self._exited,
             self._forked,
             file=file.path,
@@ -87,8 +95,14 @@ class Zygote:
         return self.loading and began is not None and now >= began + limit_seconds
 
     def is_current(self) -> bool:
-        """Whether the files are still those that it imported."""
-        return signature([item[0] for item in self.signature]) == self.signature
+        """Whether the files, and the Variables and Connections that they read, are still those that it imported."""
+        if signature([item[0] for item in self.signature]) != self.signature:
+            return False
+        for request, answer in self._asked.values():
+            now = readings.reply(request)
+            if "error" not in now and now != answer:
+                return False
+        return True
 
     def start(self, child: Child, message: dict[str, Any]) -> None:
         """Fork an attempt, now or when the import is done."""
@@ -98,6 +112,7 @@ class Zygote:
             self._start(child, message)
 
     def _start(self, child: Child, message: dict[str, Any]) -> None:
+        child.log.masks.add(self._secrets)
         if self.error is not None:
             child.log.write("error", "task", f"The DAG file could not be imported: {self.file.path}\n{self.error}")
             child.exited(Exit(1, f"the DAG file could not be imported: {self.error.strip().splitlines()[-1]}"))
@@ -150,7 +165,26 @@ class Zygote:
     def _signal(self, key: int, number: int) -> None:
         self._events.send(self._channel, {"op": "signal", "key": key, "signal": int(number)})
 
+    def _question(self, message: dict[str, Any]) -> None:
+        if message["op"] == "mask_secret":
+            self._secrets.append(message["value"])
+        elif "id" in message:
+            answer = readings.reply(message)
+            name = readings.name_of(message)
+            if name is not None:
+                self._asked[name] = (message, answer)
+            self._events.send(self._port, answer)
+
+    def _close_port(self) -> None:
+        """Its import is over: what it still said is heard first."""
+        if self._port.sock.fileno() >= 0 and not self._port.closed:
+            for message in self._port.receive():
+                self._question(message)
+        self._events.forget(self._port)
+        self._port.close()
+
     def _loaded(self, message: dict[str, Any]) -> None:
+        self._close_port()
         self.error = message["error"]
         self.dag_ids = frozenset(message["dag_ids"])
         modules = [path for path in message["modules"] if path != self.file.path]
@@ -184,6 +218,7 @@ class Zygote:
         if self._channel.sock.fileno() >= 0 and not self._channel.closed:
             for message in self._channel.receive():
                 self._message(message)
+        self._close_port()
         self._events.forget(self._channel)
         self._channel.close()
         if self.error is not None and self.dag_ids is None:

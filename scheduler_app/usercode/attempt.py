@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from scheduler_app import proc
-from scheduler_app.attempt_log import LogWriter, error_detail
+from scheduler_app.attempt_log import LogWriter, Masks, error_detail
 from scheduler_app.usercode import output
 from scheduler_app.usercode.port import WirePort
 from scheduler_app.wire import BlockingChannel
@@ -38,9 +38,18 @@ def run_task(dag: Any, start: dict[str, Any], port: WirePort) -> dict[str, Any]:
     return execute.run(dag, start, port)
 
 
-def run_attempt(message: dict[str, Any], fds: dict[str, int], bag: Callable[[], Bag], work: Work = run_task) -> int:
-    """The role of a forked attempt: `fds` are wire, log, out and err; `bag` gives the file's DAGs by id."""
-    writer = LogWriter(fds["log"], clock)
+def run_attempt(
+    message: dict[str, Any],
+    fds: dict[str, int],
+    bag: Callable[[], Bag],
+    work: Work = run_task,
+    masks: Masks | None = None,
+) -> int:
+    """The role of a forked attempt: `fds` are wire, log, out and err; `bag` gives the file's DAGs by id.
+
+    `masks` hide what the file learned when it was imported.
+    """
+    writer = LogWriter(fds["log"], clock, masks)
     output.take_over(writer, fds["out"], fds["err"])
     gc.enable()
     _reseed()
@@ -63,7 +72,10 @@ def run_attempt(message: dict[str, Any], fds: dict[str, int], bag: Callable[[], 
 def _run(
     start: dict[str, Any], port: WirePort, bag: Callable[[], Bag], work: Work, writer: LogWriter
 ) -> dict[str, Any]:
+    from scheduler_app.sdk.runtime import set_port
+
     dag_id = start["ti"]["dag_id"]
+    set_port(port)
     try:
         dags = bag()
         if dag_id not in dags:

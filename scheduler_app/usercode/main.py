@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from scheduler_app import proc, process_tree
+from scheduler_app.attempt_log import Masks
 from scheduler_app.usercode.attempt import Bag, run_attempt
 from scheduler_app.usercode.fork_server import ForkServer, Role
 from scheduler_app.wire import BlockingChannel
@@ -76,8 +77,12 @@ def _zygote(message: dict[str, Any], fds: dict[str, int], lifeline: int) -> int:
     signal.signal(signal.SIGTERM, lambda number, frame: _end_now())
     _silence()
     control = socket.socket(fileno=fds["control"])
-    bag, reply = _load(message)
-    server = ForkServer(control, lifeline, {"attempt": lambda order, its_fds: run_attempt(order, its_fds, lambda: bag)})
+    bag, masks, reply = _load(message, BlockingChannel(socket.socket(fileno=fds["port"])))
+
+    def attempt(order: dict[str, Any], its_fds: dict[str, int]) -> int:
+        return run_attempt(order, its_fds, lambda: bag, masks=masks)
+
+    server = ForkServer(control, lifeline, {"attempt": attempt})
     server.announce({"op": "loaded", **reply})
     server.run()
     return 0
@@ -89,22 +94,25 @@ def _end_now() -> None:
     os._exit(1)
 
 
-def _load(message: dict[str, Any]) -> tuple[Bag, dict[str, Any]]:
-    from scheduler_app.usercode import load
+def _load(message: dict[str, Any], port: BlockingChannel) -> tuple[Bag, Masks, dict[str, Any]]:
+    from scheduler_app.usercode import load, reading
 
     before = set(sys.modules)
-    try:
-        bag = load.import_file(message["file"], message["folder"])
-        error = None
-    except BaseException as raised:
-        bag, error = {}, load.describe_error(raised, message["folder"])
-    return bag, {
+    with reading.asking(port) as masks:
+        try:
+            bag = load.import_file(message["file"], message["folder"])
+            error = None
+        except BaseException as raised:
+            bag, error = {}, masks.clean(load.describe_error(raised, message["folder"]))
+    port.sock.close()
+    reply = {
         "error": error,
         # A fork takes only the thread that forks along; locks that another one holds stay locked for ever.
         "threads": threading.active_count() > 1 or len(os.listdir("/proc/self/task")) > 1,
         "modules": _files_below(message["folder"], set(sys.modules) - before),
         "dag_ids": sorted(bag),
     }
+    return bag, masks, reply
 
 
 def _files_below(folder: str, names: set[str]) -> list[str]:
@@ -127,15 +135,16 @@ def _fresh_attempt(message: dict[str, Any], fds: dict[str, int]) -> int:
 
 def _parse(message: dict[str, Any], fds: dict[str, int]) -> int:
     """Parse one file and send its document (docs/borders.md §5)."""
-    from scheduler_app.usercode import load
+    from scheduler_app.usercode import load, reading
     from scheduler_app.usercode.planning import Planner
 
     proc.set_name(f"parse: {Path(message['file']).name}")
     _silence()
     channel = BlockingChannel(socket.socket(fileno=fds["wire"]), message["max_bytes"])
     planner = Planner(message.get("facts") or {})
-    result = load.parse_file(message["file"], message["folder"], planner.visit)
-    channel.send({**result, "intervals": planner.intervals})
+    with reading.asking(channel) as masks:
+        result = load.parse_file(message["file"], message["folder"], planner.visit)
+    channel.send({**reading.masked(result, masks), "intervals": planner.intervals})
     return 0
 
 
