@@ -15,6 +15,7 @@ from scheduler_app.engine import run_plans
 from scheduler_app.models import (
     BundleVersion,
     DagModel,
+    DagRun,
     DagVersion,
     DagWarning,
     ParseError,
@@ -58,7 +59,9 @@ def overview(dag: DagModel, now: datetime) -> Overview:
     ended = [bar.seconds for bar in bars if bar.state == "success" and bar.seconds is not None]
     usual = median(ended) if ended else None
     longest = max((bar.seconds for bar in bars if bar.seconds), default=0.0)
-    failed = TaskInstance.objects.filter(dag_id=dag.dag_id, state="failed", end_date__isnull=False)
+    # of the runs shown alone: among all its failures the newest one would be looked for in everybody's
+    shown = DagRun.objects.filter(dag=dag).order_by("-run_after", "-id").values("pk")[:RUNS]
+    failed = TaskInstance.objects.filter(dag_run__in=shown, state="failed", end_date__isnull=False)
     latest = failed.order_by("-end_date").values_list(
         "dag_run__run_id", "dag_run_id", "task_id", "map_index", "try_number", "end_date", "reason"
     )

@@ -393,6 +393,14 @@ def test_times_are_shown_in_the_readers_zone(admin: Client, sales: DagRun) -> No
     assert "2030-01-31 11:55:00 UTC" in body(admin, "/dags/sales/runs/r1/")
 
 
+def test_a_dag_shows_its_last_failure_with_the_end_of_its_log(admin: Client, sales: DagRun, log_folder: Path) -> None:
+    instance = TaskInstance.objects.select_related("dag_run").get(task_id="check")
+    factory.make_log(log_folder, instance, factory.log_lines(30))
+    html = body(admin, "/dags/sales/")
+    assert re.search(r"Last failure.*?/runs/r1/tasks/check/.*?KeyError", html, re.S)
+    assert html.count("<li id=") == 12
+
+
 def test_the_grid_shows_each_task_of_each_run(admin: Client, sales: DagRun) -> None:
     html = body(admin, "/dags/sales/grid/")
     assert re.findall(r'<i class="cell s-(\w+)">', html) == ["success", "success", "failed", "upstream_failed"]
