@@ -22,7 +22,7 @@ def ended(scene: Scene, run: DagRun) -> tuple[str, object, str | None]:
 # ── time-outs ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_BC_67_S_43_a_run_that_times_out_leaves_no_task_without_an_end(scene: Scene) -> None:
+def test_BC_67_S_28_S_43_a_run_that_times_out_leaves_no_task_without_an_end(scene: Scene) -> None:
     run = scene.run(scene.dag(chain(3, "dag", dagrun_timeout=120.0, callbacks=("failure",))))
     scene.tick()
     first = scene.task(run, "t0")
@@ -134,6 +134,27 @@ def test_S_45_a_run_whose_time_has_not_come_stays_queued(scene: Scene) -> None:
     scene.wait(60)
     scene.tick()
     assert ended(scene, run)[0] == "running"
+
+
+def test_I3_an_alarm_that_is_due_outlives_a_partial_look(scene: Scene) -> None:
+    """A retry falls due; before its alarm is served, another task's end makes the run be looked at around that task."""
+    names = ", ".join(f"t{n}" for n in range(30))
+    run = scene.run(scene.dag(f"a >> b; c >> d; e >> [{names}]", tasks={"a": {"retries": 1, "retry_delay": 10.0}}))
+    scene.settle()
+    attempts = [scene.task(run, name) for name in ("a", "c", "e")]
+    scene.begin(*attempts)
+    scene.end(attempts[0], state="failed")
+    scene.settle()
+    run.refresh_from_db()
+    assert run.next_check_at == at(10)
+    scene.wait(11)
+    scene.end(attempts[1])
+    scene.phase("schedule_tasks")
+    run.refresh_from_db()
+    assert (scene.states(run)["a"], scene.states(run)["d"]) == ("up_for_retry", "scheduled")
+    assert run.next_check_at == at(10)
+    scene.tick()
+    assert scene.states(run)["a"] == "queued"
 
 
 # ── rows that people touch ───────────────────────────────────────────────────────────────────────────────────────────

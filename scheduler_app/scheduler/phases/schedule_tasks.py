@@ -255,12 +255,13 @@ def _reach(
 
 
 def _alarm(one: _Looked, held_until: datetime | None, now: datetime) -> datetime | None:
-    """When time alone makes the run due again. A partial look must not put off what the rest of the run waits for."""
+    """When time alone makes the run due again. A partial look must not put off what the rest of the run waits for, nor
+    an alarm that is due and has not been served yet."""
     instants = [at for at in (one.found.next_check_at, held_until) if at is not None]
     times_out = _time_out(one.row, one.graph)
     if times_out is not None:
         instants.append(max(now, times_out))
-    if one.only is not None and one.row.next_check_at is not None and one.row.next_check_at > now:
+    if one.only is not None and one.row.next_check_at is not None:
         instants.append(one.row.next_check_at)
     return min(instants, default=None)
 
