@@ -91,6 +91,11 @@ class Task:
     sensor_mode: str | None = None
     executor_config: Json = None
 
+    @property
+    def shown_operator(self) -> str:
+        """The operator as people see it: "@task", or the name of its class."""
+        return self.operator_display_name or self.operator_name
+
 
 @dataclass(frozen=True, slots=True)
 class Group:

@@ -126,7 +126,7 @@ def draw(dag: Dag, closed: frozenset[str]) -> Drawing:
             badge = " ×n" if task.mapped else ""
             label = (task.task_display_name or task.task_id).removeprefix(f"{parents.get(node)}.")
             rule = "" if task.trigger_rule == "all_success" else task.trigger_rule
-            nodes[node] = Node(node, label + badge, rule or task.operator_name, (node,), False, rule)
+            nodes[node] = Node(node, label + badge, rule or task.shown_operator, (node,), False, rule)
         elif node not in nodes:
             tasks = tuple(one for one, other in stands.items() if other == node)
             nodes[node] = Node(node, members[node], f"{len(tasks)} tasks", tasks, True, "")

@@ -14,6 +14,7 @@ from scheduler_app.conf import conf
 from scheduler_app.models import AssetEvent, Audit, DagModel, DagRun, Job, TaskInstance, Wake, XCom, transitions
 from tests import rows
 from tests.rows import T0, at
+from tests.shapes import shape
 
 DAY = datetime(2024, 3, 15, 10, 20, 30, 456000, tzinfo=UTC)
 
@@ -606,3 +607,12 @@ def test_a_secret_of_another_key_spoils_no_list(client, settings):
     settings.SCHEDULER = {**settings.SCHEDULER, "fernet_keys": (Fernet.generate_key().decode(),)}
     api.post_variable(airflow.VariableBody(key="new", value="2"))
     assert {row.key: row.value for row in api.get_variables().variables} == {"old": None, "new": "2"}
+
+
+def test_the_operator_of_a_decorated_task_is_shown_as_people_write_it(client):
+    fields = {"operator_name": "_PythonDecoratedOperator", "operator_display_name": "@task"}
+    run = rows.trigger(rows.store(shape("load", "flow", tasks={"load": fields})), 1)[0]
+    task = airflow.TaskApi(client).get_task("flow", "load")
+    assert (task.operator_name, task.class_ref["class_name"]) == ("@task", "_PythonDecoratedOperator")
+    instance = airflow.TaskInstanceApi(client).get_task_instance("flow", run.run_id, "load")
+    assert (instance.operator, instance.operator_name) == ("_PythonDecoratedOperator", "@task")
