@@ -63,6 +63,13 @@ def _relations(values: Conf) -> list[CheckMessage]:
                 id="scheduler_app.E006",
             )
         )
+    if values.max_active_tasks_per not in ("run", "dag"):
+        found.append(
+            Error(
+                f"SCHEDULER['max_active_tasks_per'] is {values.max_active_tasks_per!r}; it must be run or dag.",
+                id="scheduler_app.E009",
+            )
+        )
     try:
         ZoneInfo(values.default_timezone)
     except (KeyError, ValueError, OSError):

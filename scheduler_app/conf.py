@@ -12,7 +12,7 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
@@ -24,6 +24,8 @@ SECRET_ENVIRONMENT = (
     "SCHEDULER_FERNET_KEYS",
     "SCHEDULER_ADMIN_PASSWORD",
     "SCHEDULER_CELERY_BROKER_URL",
+    "SCHEDULER_METRICS_TOKEN",
+    "PROMETHEUS_MULTIPROC_DIR",
     "SCHEDULER_TEST_DATABASE",
     "DJANGO_SETTINGS_MODULE",
 )
@@ -60,6 +62,9 @@ class Conf:
         60.0, "Time without a heartbeat after which a running task instance counts as lost.", least=1
     )
     queued_timeout_seconds: float = knob(600.0, "Time that a hand-out may wait to be started.", least=1)
+    max_active_tasks_per: Literal["run", "dag"] = knob(
+        "run", "What max_active_tasks of a DAG limits: each run by itself (run), or all its runs together (dag)."
+    )
     wide_task_wait_seconds: float = knob(
         60.0, "Time after which the free slots of a pool are kept for a task that needs several of them.", least=0
     )
@@ -132,6 +137,7 @@ class Conf:
 
     # Secrets
     fernet_keys: tuple[str, ...] = knob((), "Keys for stored secrets, newest first.", secret=True)
+    metrics_token: str = knob("", "Bearer token with which /metrics may be read without a session.", secret=True)
     celery_broker_url: str = knob("", "Broker of the Celery executor.", secret=True)
 
     # API

@@ -11,6 +11,7 @@ from typing import Any
 
 from django.db.models import Count, Q
 
+from scheduler_app.conf import conf
 from scheduler_app.engine import states
 from scheduler_app.engine.admission import Candidate, Room, refuse
 from scheduler_app.engine.board import RunFact
@@ -148,6 +149,7 @@ def _limits(instance: TaskInstance, run: DagRun) -> list[Verdict]:
         dags={run.dag_id: counts["dag"]},
         tasks={(run.dag_id, instance.task_id): counts["task"]},
         run_tasks={(run.pk, instance.task_id): counts["run_task"]},
+        max_active_tasks_per=conf().max_active_tasks_per,
     )
     refusal = refuse(candidate, room)
     if refusal is not None:

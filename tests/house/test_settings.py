@@ -64,6 +64,7 @@ def test_conf_follows_the_settings_in_force(settings) -> None:
         ({"task_heartbeat_timeout_seconds": 9.0}, ["scheduler_app.E005"]),
         ({"database_alias": "elsewhere"}, ["scheduler_app.E006"]),
         ({"default_timezone": "Mars/Olympus"}, ["scheduler_app.E007"]),
+        ({"max_active_tasks_per": "pool"}, ["scheduler_app.E009"]),
         ({"nonsense": 1}, ["scheduler_app.E001"]),
     ],
 )

@@ -364,3 +364,11 @@ def test_a_hold_with_an_end_keeps_a_task_back_until_then(scene: Scene) -> None:
     scene.wait(61)
     admit(scene)
     assert scene.states(run) == {"a": "queued", "b": "queued"}
+
+
+@pytest.mark.parametrize(("per", "queued"), [("run", 4), ("dag", 2)])
+def test_max_active_tasks_limits_a_run_or_all_runs_of_a_dag(scene: Scene, per: str, queued: int) -> None:
+    scene.set(max_active_tasks_per=per)
+    scene.runs(scene.dag("a; b; c", max_active_tasks=2), 2)
+    scene.tick()
+    assert scene.counts() == {"queued": queued, "scheduled": 6 - queued}

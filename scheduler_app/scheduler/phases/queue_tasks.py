@@ -98,6 +98,7 @@ def _room(tick: Tick, use: _Use, slots: dict[str, int]) -> tuple[Room, list[str]
         dags=use.dags,
         tasks=use.tasks,
         run_tasks=use.run_tasks,
+        max_active_tasks_per=tick.conf.max_active_tasks_per,
     )
     return room, keeping
 
