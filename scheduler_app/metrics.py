@@ -21,7 +21,12 @@ SCHEDULE_DELAY = Histogram(
 RUNS_ENDED = Counter("dagrun_ended_total", "Runs that ended.", ["state"])
 TASKS_SCHEDULED = Counter("scheduler_tasks_scheduled_total", "Task instances found ready.")
 TASKS_QUEUED = Counter("scheduler_tasks_queued_total", "Task instances that were given a slot.")
-TASKS_REFUSED = Gauge("scheduler_tasks_refused", "Ready task instances refused in the last admission.", ["reason"])
+TASKS_REFUSED = Gauge(
+    "scheduler_tasks_refused",
+    "Ready task instances refused in the last admission.",
+    ["reason"],
+    multiprocess_mode="mostrecent",
+)
 HAND_OUTS_LOST = Counter("scheduler_hand_outs_lost_total", "Hand-outs that were lost before they began.")
 TASKS_LOST = Counter("scheduler_tasks_lost_total", "Attempts whose process or heartbeat was lost.")
 ORPHANS_ADOPTED = Counter("scheduler_orphaned_tasks_adopted_total", "Hand-outs taken over from dead schedulers.")

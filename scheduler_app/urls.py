@@ -6,10 +6,12 @@ from django.conf import settings
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
 
+from scheduler_app.ui import metrics
+
 urlpatterns: list[URLPattern | URLResolver] = [
     path("admin/", admin.site.urls),
     path("auth/", include(f"{settings.API_PACKAGE}.auth_urls")),
     path("api/v2/", include(f"{settings.API_PACKAGE}.urls")),
-    path("", include("django_prometheus.urls")),  # /metrics
+    path("metrics", metrics.show),
     path("", include("scheduler_app.ui.urls")),
 ]

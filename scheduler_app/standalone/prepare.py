@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import socket
 import sys
 from pathlib import Path
@@ -31,10 +32,12 @@ def prepare() -> None:
     if settings.EMBEDDED_DATABASE:
         with embedded_db.locked(conf().home):
             require_port(conf().host, conf().port)
+            _fresh_metrics(conf().home / "metrics")
             _keys(conf().home)
             embedded_db.prepare(conf().home)
     else:
         require_port(conf().host, conf().port)
+        _fresh_metrics(conf().home / "metrics")
         _keys(conf().home)
 
 
@@ -60,6 +63,12 @@ def _folders() -> None:
             raise NotPossible(f"The folder {folder} cannot be made: {error.strerror}. Set SCHEDULER_HOME.") from error
     if not os.access(conf().home, os.W_OK | os.X_OK):
         raise NotPossible(f"This user may not write to {conf().home}. Set SCHEDULER_HOME to a folder of your own.")
+
+
+def _fresh_metrics(folder: Path) -> None:
+    """Counters begin at 0 with each start: what is left of processes that are gone would count for ever."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
 
 
 def _keys(home: Path) -> None:
