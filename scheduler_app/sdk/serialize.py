@@ -74,6 +74,7 @@ def _edge_labels(dag: Any) -> dict[str, str]:
 
 
 def _task(task: Any) -> schema.Task:
+    # Long because it is one line for each field of the document.
     operator_class = task.operator_class if task.is_mapped else type(task)
     rule = task.weight_rule
     custom = isinstance(rule, PriorityWeightStrategy)
@@ -93,6 +94,7 @@ def _task(task: Any) -> schema.Task:
         depends_on_past=task.depends_on_past,
         wait_for_downstream=task.wait_for_downstream,
         ignore_first_depends_on_past=task.ignore_first_depends_on_past,
+        wait_for_past_depends_before_skipping=task.wait_for_past_depends_before_skipping,
         start_date=moment(task.start_date, task.dag),
         end_date=moment(task.end_date, task.dag),
         retries=task.retries,
