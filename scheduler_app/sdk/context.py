@@ -3,17 +3,37 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import inspect
+from collections.abc import Callable, Iterator
 from typing import Any
 
 
 class Context(dict[str, Any]):
-    """Names → values. A name that the run does not have raises KeyError that lists what there is."""
+    """Names → values. A name that the run does not have raises KeyError that lists what there is.
+
+    ``older`` holds names of Airflow 2: found by whoever asks for one, but in no list of the names.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.older: dict[str, Any] = {}
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return super().get(key, self.older.get(key, default))
 
     def __missing__(self, key: str) -> Any:
         from scheduler_app.sdk.nearest import did_you_mean
 
+        if key in self.older:
+            return self.older[key]
         raise KeyError(f"The context has no {key!r} in this run.{did_you_mean(str(key), self)}")
+
+
+def names_for(context: Any, function: Callable[..., Any]) -> dict[str, Any]:
+    """What a function may take from the context: its names, and those of the older ones that it spells out."""
+    older = getattr(context, "older", {})
+    named = inspect.signature(function).parameters if older else {}
+    return {**{name: older[name] for name in older if name in named}, **context}
 
 
 _contexts: list[Any] = []

@@ -150,8 +150,7 @@ class DAG:
     def _all_params(self, params: Any) -> ParamsDict:
         merged = ParamsDict(params)
         for name, param in ParamsDict(self.default_args.pop("params", None)).params():
-            if name not in merged:
-                merged[name] = param
+            merged[name] = param
         return merged
 
     def _read_doc(self, doc_md: str | None) -> str | None:

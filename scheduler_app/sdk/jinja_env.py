@@ -49,7 +49,7 @@ def environment(
 
 def render(template: jinja2.Template, context: Mapping[str, Any], env: jinja2.Environment) -> Any:
     """Text, or with a native environment the value that the template spells."""
-    values = template.new_context(dict(context))
+    values = template.new_context({**getattr(context, "older", {}), **context})
     nodes = template.root_render_func(values)
     if isinstance(env, jinja2.nativetypes.NativeEnvironment):
         try:

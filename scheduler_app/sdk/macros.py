@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import datetime as _dt
 import json
-import random
 import time
 import uuid
 from datetime import datetime, timedelta
+from random import choice, random
 from typing import Any
 
 __all__ = [
@@ -50,7 +50,7 @@ def datetime_diff_for_humans(dt: Any, since: Any = None) -> str:
 
 
 def random_choice(items: Any) -> Any:
-    return random.choice(items)
+    return choice(items)
 
 
 def __getattr__(name: str) -> Any:

@@ -79,9 +79,7 @@ class DictsInput(ExpandInput):
         if map_index < 0:
             raise RuntimeError("A mapped task has no values without a map index.")
         is_literal = not isinstance(self.value, (XComArg, Referencing))
-        item = (
-            self.value[map_index] if is_literal else _pick(items_of(self.value.resolve(context)), map_index, "kwargs")
-        )
+        item = self.value[map_index] if is_literal else _pick(_column(self.value, context), map_index, "kwargs")
         item = _or_skip(item)
         if isinstance(item, XComArg):
             item, is_literal = item.resolve(context), False
@@ -102,8 +100,10 @@ def _inner(value: Any, context: Mapping[str, Any], literal: bool) -> Any:
     return value.resolve(context) if literal and isinstance(value, (XComArg, Referencing)) else value
 
 
-def _column(item: Any, context: Mapping[str, Any]) -> list[Any]:
-    return items_of(item.resolve(context) if isinstance(item, (XComArg, Referencing)) else item)
+def _column(item: Any, context: Mapping[str, Any]) -> Sequence[Any]:
+    if isinstance(item, XComArg):
+        return item.items(context)
+    return items_of(item.resolve(context) if isinstance(item, Referencing) else item)
 
 
 def _pick(items: Sequence[Any], index: int, name: str) -> Any:

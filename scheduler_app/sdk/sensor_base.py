@@ -128,7 +128,7 @@ class BaseSensorOperator(BaseOperator, SkipMixin):
 
     def _time_out(self, waited: float) -> None:
         message = f"The sensor waited {waited:.1f} seconds and found nothing; its timeout is {self.timeout:g} seconds."
-        if self.soft_fail or self.never_fail:
+        if self.soft_fail:  # never_fail is about errors of a look: a time-out fails, as in Airflow
             raise AirflowSkipException(message)
         raise AirflowSensorTimeout(message)
 

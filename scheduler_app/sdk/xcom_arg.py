@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -97,6 +96,10 @@ class XComArg(Linkable):
     def resolve(self, context: Mapping[str, Any]) -> Any:
         """The value in a running attempt."""
         raise NotImplementedError
+
+    def items(self, context: Mapping[str, Any]) -> Sequence[Any]:
+        """The elements that a reader is mapped over."""
+        return items_of(self.resolve(context))
 
     def to_ref(self) -> dict[str, Any]:
         """The ``Ref`` of docs/borders.md."""
@@ -262,7 +265,11 @@ class MapXComArg(XComArg):
         return {"map": self.arg.to_ref()}
 
     def resolve(self, context: Mapping[str, Any]) -> Any:
-        return [self._apply(item) for item in items_of(self.arg.resolve(context))]
+        return list(self.items(context))
+
+    def items(self, context: Mapping[str, Any]) -> Sequence[Any]:
+        source = self.arg.items(context)
+        return Elements(len(source), lambda index: self._apply(source[index]))
 
     def _apply(self, item: Any) -> Any:
         for function in self.callables:
@@ -296,10 +303,17 @@ class ZipXComArg(XComArg):
         return {"zip": [arg.to_ref() for arg in self.args], "fill": is_arg_set(self.fillvalue)}
 
     def resolve(self, context: Mapping[str, Any]) -> Any:
-        columns = [items_of(arg.resolve(context)) for arg in self.args]
-        if is_arg_set(self.fillvalue):
-            return list(itertools.zip_longest(*columns, fillvalue=self.fillvalue))
-        return list(zip(*columns, strict=False))
+        return list(self.items(context))
+
+    def items(self, context: Mapping[str, Any]) -> Sequence[Any]:
+        columns = [arg.items(context) for arg in self.args]
+        longest = is_arg_set(self.fillvalue)
+        length = (max if longest else min)(len(column) for column in columns)
+
+        def row(index: int) -> tuple[Any, ...]:
+            return tuple(column[index] if index < len(column) else self.fillvalue for column in columns)
+
+        return Elements(length, row)
 
 
 class ConcatXComArg(XComArg):
@@ -319,7 +333,30 @@ class ConcatXComArg(XComArg):
         return {"concat": [arg.to_ref() for arg in self.args]}
 
     def resolve(self, context: Mapping[str, Any]) -> Any:
-        return [item for arg in self.args for item in items_of(arg.resolve(context))]
+        return list(self.items(context))
+
+    def items(self, context: Mapping[str, Any]) -> Sequence[Any]:
+        places = [
+            (column, index) for arg in self.args for column in [arg.items(context)] for index in range(len(column))
+        ]
+        return Elements(len(places), lambda place: places[place][0][places[place][1]])
+
+
+class Elements(Sequence[Any]):
+    """Elements made when they are asked for: a function that breaks for one of them breaks one instance, not all."""
+
+    def __init__(self, length: int, make: Callable[[int], Any]) -> None:
+        self._length, self._make = length, make
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self._make(place) for place in range(*index.indices(self._length))]
+        if not -self._length <= index < self._length:
+            raise IndexError(index)
+        return self._make(index % self._length)
 
 
 def items_of(value: Any) -> list[Any]:

@@ -35,10 +35,13 @@ def build(dag: Any, task: Any, start: dict[str, Any]) -> Context:
         inlet_events=InletEvents(task.get_inlet_defs()),
         outlet_events=OutletEvents(task.get_outlet_defs()),
         map_index_template=task.map_index_template,
-        expanded_ti_count=start["ti"].get("expanded_ti_count"),
         task_state_store=TaskStateStore(ti),
-        asset_state_store=AssetStateStores([*task.get_inlet_defs(), *task.get_outlet_defs()]),
     )
+    count = start["ti"].get("expanded_ti_count")
+    (context.older if count is None else context)["expanded_ti_count"] = count
+    assets = [*task.get_inlet_defs(), *task.get_outlet_defs()]
+    if assets:
+        context["asset_state_store"] = AssetStateStores(assets)
     ti.context = context
     return context
 
@@ -61,17 +64,19 @@ def _of_run(dag: Any, dag_run: DagRun) -> Context:
         dag=dag,
         dag_run=dag_run,
         run_id=dag_run.run_id,
-        conf=_configuration(),
         conn=ConnectionAccessor(),
         macros=macros,
         var={"value": VariableAccessor(deserialize_json=False), "json": VariableAccessor(deserialize_json=True)},
-        test_mode=False,
         partition_key=dag_run.partition_key,
         partition_date=dag_run.partition_date,
         triggering_asset_events=TriggeringEvents(dag_run.consumed_asset_events),
     )
+    context.older.update(conf=_configuration(), test_mode=False)
     context.update(_previous(dag_run))
-    if dag_run.logical_date is not None:
+    if dag_run.logical_date is None:
+        for name in ("prev_data_interval_start_success", "prev_data_interval_end_success"):
+            del context[name]
+    else:
         context.update(_dates(dag_run))
     return context
 

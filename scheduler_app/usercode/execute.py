@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import logging
 from typing import Any
@@ -59,7 +60,8 @@ def _attempt(declared: Any, built: Any, start: dict[str, Any], port: Port) -> di
             value = _execute(task, built, start, resume)
             task.post_execute(built, value)
         except BaseException as error:
-            results.render_map_index(task, built)
+            with contextlib.suppress(Exception):  # the error of the task is the one to tell
+                results.render_map_index(task, built)
             return outcomes.of_exception(error, task, built)
         return results.succeed(task, built, value, port)
 

@@ -22,11 +22,11 @@ def succeed(task: Any, context: Any, value: Any, port: Any) -> dict[str, Any]:
     from scheduler_app.usercode import outcomes
 
     try:
+        render_map_index(task, context)
         length = push_result(task, value, port, context["ti"].map_index)
         outcome = {"op": "outcome", **success_document(task, context, length)}
     except Exception as error:
         return outcomes.of_exception(error, task, context)
-    render_map_index(task, context)
     return {**outcome, **map_index_of(context)}
 
 
@@ -91,15 +91,10 @@ def success_document(task: Any, context: Any, length: int | None = None) -> dict
 
 
 def render_map_index(task: Any, context: Any) -> None:
-    """Renders ``map_index_template``, which may use what the task put into the context."""
-    if not task.map_index_template or context["ti"].map_index < 0:
-        return
-    try:
+    """Renders ``map_index_template``, which may use what the task put into the context. Raises what that raises."""
+    if task.map_index_template and context["ti"].map_index >= 0:
         text = task.render_template(task.map_index_template, context, task.get_template_env())
-    except Exception as error:
-        log.warning("map_index_template %r could not be rendered: %s", task.map_index_template, error)
-        return
-    context["ti"].rendered_map_index = str(text)
+        context["ti"].rendered_map_index = str(text)
 
 
 def map_index_of(context: Any) -> dict[str, Any]:

@@ -210,7 +210,7 @@ def test_answers_branch_approve_or_fail() -> None:
     ],
 )
 def test_latest_only_skips_its_children_in_old_scheduled_runs(run_type: str, now: str, skipped: Any) -> None:
-    with DAG("d", schedule="@daily", start_date=utc(2024, 1, 1)) as dag:
+    with DAG("d", schedule="@daily", start_date=utc(2024, 1, 1), end_date=utc(2024, 3, 15)) as dag:
         LatestOnlyOperator(task_id="latest") >> Empty(task_id="child")
     day = "2024-03-15T00:00:00+00:00"
     run = {"run_type": run_type, "data_interval_start": day, "data_interval_end": day}

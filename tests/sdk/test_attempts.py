@@ -176,6 +176,29 @@ def test_a_skip_in_a_mapped_group_names_its_own_index() -> None:
     assert attempt(dag, "pack.gate", map_index=1)["skip"] == [["pack.inside", 1]]
 
 
+def test_a_mapped_gate_speaks_for_its_own_index_only() -> None:
+    with DAG("d") as dag:
+
+        @task.short_circuit
+        def gate(n: int) -> bool:
+            return n != 2
+
+        gate.expand(n=[1, 2]) >> Empty(task_id="after")
+    assert "skip" not in attempt(dag, "gate", map_index=0)
+    assert attempt(dag, "gate", map_index=1)["skip"] == [["after", 1]]
+
+
+def test_a_name_of_an_index_that_cannot_be_rendered_fails_the_instance_and_pushes_nothing() -> None:
+    with DAG("d") as dag:
+        PythonOperator.partial(
+            task_id="t", python_callable=lambda n: n, map_index_template="{{ 1 // task.op_args[0] }}"
+        ).expand(op_args=[[0], [1]])
+    port = MemoryPort()
+    assert attempt(dag, "t", port, map_index=0)["error"]["type"] == "ZeroDivisionError"
+    assert port.xcoms == {}
+    assert attempt(dag, "t", port, map_index=1)["rendered_map_index"] == "1"
+
+
 def test_execution_timeout_interrupts_and_kills_and_may_be_retried() -> None:
     killed: list[bool] = []
 

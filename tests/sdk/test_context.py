@@ -12,7 +12,7 @@ from scheduler_app.sdk import EmptyOperator as Empty
 from scheduler_app.sdk.exceptions import AirflowNotFoundException, AirflowRuntimeError
 from scheduler_app.sdk.runtime import set_port
 
-from .memory_port import LOGICAL_DATE, MemoryPort, attempt
+from .memory_port import LOGICAL_DATE, MemoryPort, attempt, run_all
 
 HTTP = {
     "conn_id": "conf_http",
@@ -54,6 +54,7 @@ def rendered(
         ("{{ macros.ds_add(ds, 5) }}|{{ macros.ds_format(ds, '%Y-%m-%d', '%d/%m/%y') }}", "2024-03-20|15/03/24"),
         ("{{ macros.datetime(2020, 1, 2) }}|{{ macros.timedelta(days=2) }}", "2020-01-02 00:00:00|2 days, 0:00:00"),
         ("{{ logical_date.add(days=1) | ds }}|{{ logical_date | ts_nodash }}", "2024-03-16|20240315T102030"),
+        ("{{ 0 <= macros.random() < 1 }}", "True"),
         ("no template", "no template"),
     ],
 )
@@ -91,6 +92,31 @@ def test_params_come_from_the_dag_then_the_task_then_the_run() -> None:
     template = "{{ params.a }}{{ params.b }}{{ params.c }}{{ params.extra }}"
     dag_args = {"params": {"a": 1, "b": 1, "c": 1}}
     assert rendered(template, dag_args=dag_args, params={"b": 2, "c": 2}, run={"conf": {"c": 3, "extra": 4}}) == "1234"
+
+
+def test_params_among_default_arguments_are_those_of_every_task() -> None:
+    dag_args = {"params": {"a": 1, "b": 2}, "default_args": {"params": {"a": 5}}}
+    assert rendered("{{ params.a }}{{ params.b }}", dag_args=dag_args) == "52"
+
+
+def test_names_of_airflow_2_are_found_but_not_listed() -> None:
+    with DAG("d") as dag:
+        PythonOperator(task_id="listed", python_callable=lambda **context: sorted({"conf", "test_mode"} & set(context)))
+        PythonOperator(task_id="named", python_callable=lambda test_mode, conf: [test_mode, conf is not None])
+        BashOperator(task_id="template", bash_command="echo {{ test_mode }}")
+    port = run_all(dag)
+    assert port.xcoms["listed", -1, "return_value"] == []
+    assert port.xcoms["named", -1, "return_value"] == [False, True]
+    assert port.xcoms["template", -1, "return_value"] == "False"
+
+
+def test_a_run_without_a_date_has_no_interval_of_the_run_before() -> None:
+    with DAG("d") as dag:
+        PythonOperator(task_id="t", python_callable=lambda **context: sorted(n for n in context if "prev_" in n))
+    port = MemoryPort()
+    no_date = {"logical_date": None, "data_interval_start": None, "data_interval_end": None}
+    attempt(dag, "t", port, run=no_date)
+    assert port.xcoms["t", -1, "return_value"] == ["prev_end_date_success", "prev_start_date_success"]
 
 
 def test_conf_that_breaks_a_params_schema_fails_the_task() -> None:

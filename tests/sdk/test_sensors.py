@@ -57,7 +57,7 @@ def test_the_value_of_a_poke_is_pushed() -> None:
     [
         (lambda: False, {"timeout": 0}, "failed", False),
         (lambda: False, {"timeout": 0, "soft_fail": True}, "skipped", None),
-        (lambda: False, {"timeout": 0, "never_fail": True}, "skipped", None),
+        (lambda: False, {"timeout": 0, "never_fail": True}, "failed", False),
         (broken, {}, "failed", True),
         (broken, {"soft_fail": True}, "failed", True),
         (broken, {"never_fail": True}, "skipped", None),

@@ -155,6 +155,32 @@ def test_expand_kwargs_zip_map_and_concat_resolve_in_order() -> None:
     assert pushed(port, "show__3") == ["1.5", "2.5", "3.5"]
 
 
+def test_a_map_function_that_breaks_fails_its_own_instance_only() -> None:
+    def halve(n: int) -> int:
+        if n % 2:
+            raise ValueError(n)
+        return n // 2
+
+    with DAG("d") as dag:
+
+        @task
+        def numbers() -> list[int]:
+            return [2, 3, 4]
+
+        @task
+        def use(n: int, pair: Any) -> Any:
+            return [n, pair]
+
+        halves = numbers().map(halve)
+        use.partial(pair=None).expand(n=halves)
+        use.override(task_id="zipped").partial(n=0).expand(pair=halves.zip(halves.concat(halves)))
+    port = run_all(dag)
+    assert [port.outcomes["use", index]["state"] for index in range(3)] == ["success", "failed", "success"]
+    assert port.xcoms["use", 2, "return_value"] == [2, None]
+    assert port.xcoms["zipped", 0, "return_value"] == [0, (1, 1)]
+    assert port.outcomes["zipped", 1]["state"] == "failed"
+
+
 def test_a_map_function_that_skips_skips_its_instance() -> None:
     def only_even(value: int) -> int:
         if value % 2:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from scheduler_app.sdk.context import names_for
 from scheduler_app.sdk.decorators.base import DecoratedOperator, make_decorator, need_text
 from scheduler_app.sdk.operators.bash import BashOperator
 from scheduler_app.sdk.operators.python import call_arguments, run_function
@@ -34,7 +35,8 @@ class _BashDecoratedOperator(DecoratedOperator, BashOperator):
         )
 
     def execute(self, context: Any) -> Any:
-        kwargs = call_arguments(self.python_callable, self.op_args, {**context, **self.op_kwargs}, self.op_kwargs)
+        names = names_for(context, self.python_callable)
+        kwargs = call_arguments(self.python_callable, self.op_args, {**names, **self.op_kwargs}, self.op_kwargs)
         command = need_text(run_function(self.python_callable, self.op_args, kwargs), "@task.bash")
         command = self.render_template(command, context)
         self.bash_command = command

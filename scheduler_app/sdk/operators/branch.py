@@ -28,13 +28,12 @@ class SkipMixin:
 
 
 def key_of(ti: Any, task: Any) -> Any:
-    """How an outcome names what it skips: the id, or (id, map index) for a neighbour in the same mapped group."""
-    if isinstance(task, str):
-        return task
-    group = task.get_closest_mapped_task_group()
-    if ti.map_index >= 0 and group is not None and ti.task.get_closest_mapped_task_group() is group:
-        return [task.task_id, ti.map_index]
-    return task.task_id
+    """How an outcome names what it skips: the id, or for a task with a map index the id and that index.
+
+    One index speaks for itself alone: what is not mapped goes on, or one of many would stop it for all.
+    """
+    task_id = task if isinstance(task, str) else task.task_id
+    return task_id if ti.map_index < 0 else [task_id, ti.map_index]
 
 
 def branch_ids(task: Any, chosen: Any) -> set[str]:

@@ -30,11 +30,11 @@ class LatestOnlyOperator(BaseBranchOperator):
         return []
 
     def _window(self, dag_run: Any) -> tuple[Any, Any]:
-        """From this run's due time to the next one's."""
+        """From this run's due time to that of the next slot, which may lie behind the DAG's end date."""
         start, end = dag_run.data_interval_start, dag_run.data_interval_end
         if start is None or end is None:
             return None, None
-        restriction = TimeRestriction(earliest=None, latest=self.dag.end_date if self.dag else None, catchup=True)
+        restriction = TimeRestriction(earliest=None, latest=None, catchup=True)
         following = self.dag.timetable.next_dagrun_info(  # type: ignore[union-attr]
             last_automated_data_interval=DataInterval(start, end), restriction=restriction
         )

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from scheduler_app.sdk.context import current_context
+from scheduler_app.sdk.context import current_context, names_for
 from scheduler_app.sdk.exceptions import AirflowException
 from scheduler_app.sdk.operator import BaseOperator
 from scheduler_app.sdk.operators.branch import BranchMixIn, SkipMixin, keep_answer
@@ -45,7 +45,7 @@ class PythonOperator(BaseOperator):
         self.show_return_value_in_logs = show_return_value_in_logs
 
     def execute(self, context: Any) -> Any:
-        merged = {**context, **self.op_kwargs, "templates_dict": self.templates_dict}
+        merged = {**names_for(context, self.python_callable), **self.op_kwargs, "templates_dict": self.templates_dict}
         self.op_kwargs = call_arguments(self.python_callable, self.op_args, merged, self.op_kwargs)
         value = self.execute_callable()
         if self.show_return_value_in_logs:

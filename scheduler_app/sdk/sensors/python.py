@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from scheduler_app.sdk.context import names_for
 from scheduler_app.sdk.operators.python import call_arguments, run_function
 from scheduler_app.sdk.sensor_base import BaseSensorOperator, PokeReturnValue
 
@@ -29,7 +30,8 @@ class PythonSensor(BaseSensorOperator):
         self.templates_dict = templates_dict
 
     def poke(self, context: Any) -> bool | PokeReturnValue:
-        available = {**context, **self.op_kwargs, "templates_dict": self.templates_dict}
+        names = names_for(context, self.python_callable)
+        available = {**names, **self.op_kwargs, "templates_dict": self.templates_dict}
         arguments = call_arguments(self.python_callable, self.op_args, available, self.op_kwargs)
         value = run_function(self.python_callable, self.op_args, arguments)
         return value if isinstance(value, PokeReturnValue) else bool(value)
