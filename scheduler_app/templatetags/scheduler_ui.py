@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import html
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -178,21 +179,32 @@ def bar_top(share: float, height: int) -> str:
     return f"{height - share * (height - 4):.1f}"
 
 
+def run_url(dag_id: str, run_id: str) -> str:
+    """As ``reverse("scheduler:run")``, for pages with thousands of links: resolving each cost half of their time."""
+    return f"{_dag_url(dag_id)}runs/{quote(run_id, safe=_URL_SAFE)}/"
+
+
+@functools.lru_cache(maxsize=4096)
+def _dag_url(dag_id: str) -> str:
+    return reverse("scheduler:dag", args=[dag_id])
+
+
+#: What ``reverse`` leaves as it is in a part of a path.
+_URL_SAFE = "!$&'()*+,;=/~:@"
+
+
 @register.simple_tag
 def bar_mark(dag_id: str, bar: Bar, place: int, height: int, step: int = BAR_STEP) -> SafeString:
     """One run as a linked bar of an SVG: its height is the duration, colour and notch are the state."""
-    x = place * step + (step - 2) / 2
+    # written by hand: a list has 700 of them, and escaping piece by piece took a third of its time
+    x = f"{place * step + (step - 2) / 2:g}"
     top = round(height - max(3.0, bar.height * (height - 4)))
-    words = (
-        f"{state_label(bar.state)}, {date_format(timezone.localtime(bar.run_after), 'M j H:i')}, {span(bar.seconds)}"
+    words = f"{state_label(bar.state)}, {timezone.localtime(bar.run_after):%m-%d %H:%M}, {span(bar.seconds)}"
+    notch = f'<path class="s-failed notch" d="M{x} {top}v-3"/>' if bar.state == "failed" else ""
+    return mark_safe(
+        f'<a href="{html.escape(run_url(dag_id, bar.run_id))}"><title>{html.escape(words)}</title>'
+        f'<path class="s-{html.escape(bar.state)}" d="M{x} {height}V{top}"/>{notch}</a>'
     )
-    notch = ""
-    if bar.state == "failed":
-        notch = format_html('<path class="s-failed notch" d="M{} {}v-3"/>', f"{x:g}", top)
-    return format_html(
-        '<a href="{}"><title>{}</title><path class="s-{}" d="M{} {}V{}"/>{}</a>',
-        reverse("scheduler:run", args=[dag_id, bar.run_id]), words, bar.state, f"{x:g}", height, top, notch,
-    )  # fmt: skip
 
 
 @register.filter
@@ -267,8 +279,8 @@ def grid_cell(dag_id: str, line: Line, cell: Cell | None) -> SafeString:
     if cell is None:
         return mark_safe("<td></td>")
     label = f"{line.id} · {state_label(cell.state)}" + (f" ×{cell.count}" if cell.count > 1 else "")
-    base = reverse("scheduler:run", args=[dag_id, cell.run_id])
-    link = base if line.is_group else f"{base}tasks/{quote(line.id)}/"
+    base = run_url(dag_id, cell.run_id)
+    link = base if line.is_group else f"{base}tasks/{quote(line.id, safe=_URL_SAFE)}/"
     return format_html(
         '<td><a href="{}" aria-label="{}" title="{}"><i class="cell s-{}"></i></a></td>', link, label, label, cell.state
     )

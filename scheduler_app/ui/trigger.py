@@ -57,7 +57,8 @@ def _post(ask: Ask, dag_id: str) -> HttpResponse:
             raise
         except ActionError as error:
             errors = {"": str(error)}
-    return _show(ask, dag, trigger_form.fields(declared, conf), errors, ask.request.POST)
+    shown = trigger_form.fields(declared, conf) if ask.request.POST.get("conf") else trigger_form.typed(fields, posted)
+    return _show(ask, dag, shown, errors, ask.request.POST)
 
 
 def _trigger(ask: Ask, dag: DagModel, conf: dict[str, Any], when: datetime | None) -> HttpResponse:

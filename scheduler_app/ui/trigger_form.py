@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from django.utils.translation import gettext as _
@@ -151,6 +151,17 @@ def _shown(value: Any, control: str) -> Any:
     if control == "json":
         return json.dumps(value, indent=2, ensure_ascii=False)
     return _text(value)
+
+
+def typed(found: list[Field], posted: Mapping[str, Any]) -> list[Field]:
+    """The fields with what was typed into them, whether it can be read or not: a refused form loses nothing."""
+    return [replace(one, value=_typed(one, posted.get(f"param.{one.name}", []))) for one in found]
+
+
+def _typed(one: Field, texts: list[str]) -> Any:
+    if one.control == "switch":
+        return bool(texts)
+    return texts if one.control == "many" else texts[0] if texts else ""
 
 
 def read(found: list[Field], posted: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:

@@ -279,7 +279,7 @@ def test_bars_tell_state_and_duration(admin: Client) -> None:
     html = body(admin, "/dags/")
     bars = re.findall(r'<path class="s-(\w+)" d="M[\d.]+ 24V(\d+)"/>', html)
     assert bars == [("success", "4"), ("failed", "14")]
-    assert "<title>Failed, Jan 31 11:00, 50 s</title>" in html
+    assert "<title>Failed, 01-31 11:00, 50 s</title>" in html
 
 
 # ── Empty states that diagnose ───────────────────────────────────────────────────────────────────────────────────────

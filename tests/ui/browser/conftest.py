@@ -1,51 +1,17 @@
-"""A real browser on a real server. Left out where Playwright or Chromium is missing, but not where CI runs."""
+"""A real browser on a real server."""
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
 
-CHROMIUM = os.environ.get("SCHEDULER_TEST_CHROMIUM", "") or shutil.which("chromium") or "/usr/bin/chromium"
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
 
 @pytest.fixture(autouse=True)
 def _clock() -> None:
     """Here time goes on: the browser waits for things."""
-
-
-@pytest.fixture(scope="session")
-def chromium() -> Iterator[Any]:
-    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"  # Playwright's own loop runs in this thread
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        _missing("Playwright is not installed")
-    if not os.path.exists(CHROMIUM):
-        _missing(f"there is no {CHROMIUM}; set SCHEDULER_TEST_CHROMIUM")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
-    os.environ.pop("DJANGO_ALLOW_ASYNC_UNSAFE")
-
-
-def _missing(why: str) -> None:
-    if os.environ.get("CI"):
-        pytest.fail(why)
-    pytest.skip(why)
 
 
 @pytest.fixture
