@@ -203,8 +203,8 @@ class BaseOperator(AbstractOperator, metaclass=OperatorMeta):
         render_template_as_native_obj: bool | None = None,
         **kwargs: Any,
     ) -> None:
-        # Long because it is one line for each argument that an operator has.
         reject_unknown(type(self), task_id, kwargs)
+        # Long because it is one line for each argument that an operator has.
         self.upstream_task_ids: set[str] = set()
         self.downstream_task_ids: set[str] = set()
         self._dag: DAG | None = None

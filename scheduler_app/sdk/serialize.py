@@ -74,8 +74,8 @@ def _edge_labels(dag: Any) -> dict[str, str]:
 
 
 def _task(task: Any) -> schema.Task:
-    # Long because it is one line for each field of the document.
     operator_class = task.operator_class if task.is_mapped else type(task)
+    # Long because it is one line for each field of the document.
     rule = task.weight_rule
     custom = isinstance(rule, PriorityWeightStrategy)
     callbacks = tuple(name for name in _CALLBACKS if getattr(task, f"on_{name}_callback"))
