@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+
+from tests import chromium as browser
 
 SERVICES = {
     "redis": ("SCHEDULER_TEST_REDIS_URL", "redis://127.0.0.1:6379/0"),
@@ -47,3 +50,10 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
 
     with django_db_blocker.unblock():
         guard.install()
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """One browser for each test process; a test makes a context of its own in it."""
+    with browser.running() as opened:
+        yield opened
