@@ -16,24 +16,29 @@ class SkipMixin:
 
     def skip(self, ti: Any, tasks: Iterable[Any]) -> None:
         """Ends the attempt as success and skips ``tasks`` (operators or ids)."""
-        chosen = [key_of(ti, task) for task in tasks if not getattr(task, "is_teardown", False)]
-        if chosen:
-            raise DownstreamTasksSkipped(tasks=chosen)
+        skip_keys(ti, [task for task in tasks if not getattr(task, "is_teardown", False)])
 
     def skip_all_except(self, ti: Any, branch_task_ids: str | Iterable[str] | None) -> None:
         """Skips the direct children that neither are chosen nor come after a chosen task."""
-        skipped = skips_except(ti.task, branch_task_ids)
-        if skipped:
-            raise DownstreamTasksSkipped(tasks=[key_of(ti, task) for task in skipped])
+        skip_keys(ti, skips_except(ti.task, branch_task_ids))
 
 
-def key_of(ti: Any, task: Any) -> Any:
-    """How an outcome names what it skips: the id, or for a task with a map index the id and that index.
+def skip_keys(ti: Any, tasks: Iterable[Any]) -> None:
+    """Raises DownstreamTasksSkipped with the keys of ``tasks``: ids, or (id, map index) inside a mapped group.
 
-    One index speaks for itself alone: what is not mapped goes on, or one of many would stop it for all.
+    One of many instances speaks for its own index only, and an index means something in its mapped group alone: what
+    lies outside goes on, or one would stop it for all.
     """
-    task_id = task if isinstance(task, str) else task.task_id
-    return task_id if ti.map_index < 0 else [task_id, ti.map_index]
+    skipped = list(tasks)
+    if ti.map_index >= 0:
+        group = ti.task.get_closest_mapped_task_group()
+        inside = set() if group is None else {task.task_id for task in group.iter_tasks()}
+        ids = [task if isinstance(task, str) else task.task_id for task in skipped]
+        skipped = [(task_id, ti.map_index) for task_id in ids if task_id in inside]
+    else:
+        skipped = [task if isinstance(task, str) else task.task_id for task in skipped]
+    if skipped:
+        raise DownstreamTasksSkipped(tasks=skipped)
 
 
 def branch_ids(task: Any, chosen: Any) -> set[str]:
