@@ -57,7 +57,8 @@ def own_environment(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def local(knobs: Conf, own_environment: None) -> Iterator[LocalExecutor]:
+def local(knobs: Conf, own_environment: None, transactional_db: None) -> Iterator[LocalExecutor]:
+    """Asks for the database, so that it is emptied after the runner is gone and not before."""
     made = LocalExecutor(replace(knobs, parallelism=4))
     made.start(0)
     yield made
