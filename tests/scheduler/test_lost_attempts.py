@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -90,6 +91,24 @@ def test_no_callback_is_asked_for_an_attempt_that_reported_before_it_was_judged(
     scene.die(attempt)
     scene.end(attempt)
     scene.phase("sync_executors")
+    assert scene.states(run) == {"a": "success"}
+    assert not Callback.objects.exists()
+
+
+def test_no_callback_is_asked_for_an_attempt_that_reports_while_it_is_judged(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, attempt = running(scene, retries=0)
+    scene.die(attempt)
+    move = transitions.tasks
+
+    def the_report_is_faster(verb: str, *arguments: Any, **columns: Any) -> list[int]:
+        if verb == "fail":
+            scene.end(attempt)
+        return move(verb, *arguments, **columns)
+
+    monkeypatch.setattr(transitions, "tasks", the_report_is_faster)
+    assert scene.phase("sync_executors") == 0
     assert scene.states(run) == {"a": "success"}
     assert not Callback.objects.exists()
 
