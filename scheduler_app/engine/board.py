@@ -9,8 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from scheduler_app.engine import skip_lists
 from scheduler_app.engine.graph import Graph
 from scheduler_app.engine.mapping import Length, Source, map_length, product
+from scheduler_app.engine.skip_lists import Named, SkipList
 from scheduler_app.engine.states import FAILED, NONE, REMOVED, SKIPPED, SUCCESS, UPSTREAM_FAILED, State
 from scheduler_app.engine.trigger_rules import RULES, RUN, Counts, Decision
 
@@ -31,6 +33,8 @@ class Ti(NamedTuple):
     map_length: int | None = None
     #: somebody holds it
     held: bool = False
+    #: whom it skipped when it ended (``skip_lists``); None = nobody
+    skips: SkipList | None = None
 
 
 class RunFact(NamedTuple):
@@ -61,7 +65,7 @@ NOTHING_ABOVE = Answer(RUN, Counts(0))
 class Board:
     """Instances by task. ``rows[task_id]`` and ``states[task_id]`` run in parallel."""
 
-    __slots__ = ("_places", "_tallies", "graph", "rows", "states")
+    __slots__ = ("_places", "_skips", "_tallies", "graph", "rows", "states")
 
     def __init__(self, graph: Graph, tis: Iterable[Ti]) -> None:
         self.graph = graph
@@ -76,6 +80,7 @@ class Board:
         self.states: dict[str, list[State]] = {task_id: [ti[3] for ti in of_task] for task_id, of_task in rows.items()}
         self._tallies: dict[str, Answer] = {}
         self._places: dict[str, dict[int, int]] = {}
+        self._skips: dict[str, Named] = {}
 
     def answer(self, task_id: str, map_index: int) -> Answer:
         """What an instance's upstreams and the setups around it make of it now."""
@@ -92,6 +97,28 @@ class Board:
         groups = self.graph.map_groups.get(task_id, ())
         mapped = [self.graph.groups[group_id].mapped for group_id in groups] + ([] if own is None else [own])
         return product([map_length(document, self._sources) for document in mapped])
+
+    def skipped_by(self, task_id: str, map_index: int) -> str | None:
+        """The direct upstream whose decision skips this instance, also when it is looked at again."""
+        for up in self.graph.skippers.get(task_id, ()):
+            named = self._skipped_of(up)
+            if task_id in named:
+                indexes = named[task_id]
+                if indexes is None or map_index in indexes:
+                    return up
+        return None
+
+    def _skipped_of(self, task_id: str) -> Named:
+        """Whom the instances of a task skipped, all together."""
+        known = self._skips.get(task_id)
+        if known is None:
+            known = self._skips[task_id] = {}
+            for ti in self.rows.get(task_id, ()):
+                if ti.state == SUCCESS and ti.skips:
+                    for name, indexes in skip_lists.named(self.graph, task_id, ti.map_index, ti.skips).items():
+                        others = known.get(name, set())
+                        known[name] = None if indexes is None or others is None else others | indexes
+        return known
 
     def _answer(self, task_id: str, states: Mapping[str, list[State]]) -> Answer:
         graph = self.graph

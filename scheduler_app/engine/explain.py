@@ -61,6 +61,10 @@ def explain(
         text = f"Task {task_id} is no longer part of the DAG: its instance will be removed."
         return [*verdicts, Verdict("task_removed", False, text)]
     verdicts += _of_time(ti, now)
+    skipper = board.skipped_by(task_id, map_index)
+    if skipper is not None:
+        text = f"Task {skipper} decided to skip it: clear {skipper} too to have it decide again."
+        verdicts.append(Verdict("branch", False, text, {"task": skipper}))
     verdicts.append(_of_upstreams(board, ti))
     verdicts += _of_mapping(board, ti)
     task = graph.tasks[task_id]

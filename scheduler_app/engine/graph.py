@@ -62,6 +62,12 @@ class Graph:
         self.order = _topological(self.needs, self.followers)
         self.position = {task_id: place for place, task_id in enumerate(self.order)}
         self.weights = self._weights()
+        #: task id → its direct upstreams that may skip their followers (tasks without one are left out)
+        self.skippers = {
+            task_id: tuple(up for up in above if self.tasks[up].can_skip_downstream)
+            for task_id, above in self.upstream.items()
+            if any(self.tasks[up].can_skip_downstream for up in above)
+        }
         self.has_past_deps = any(task.depends_on_past or task.wait_for_downstream for task in dag.tasks)
 
     def mapped_ancestor(self, task_id: str) -> Group | None:

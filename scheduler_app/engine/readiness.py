@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
+from scheduler_app.engine import skip_lists
 from scheduler_app.engine.board import Board, RunFact, Ti
 from scheduler_app.engine.dag import Task
 from scheduler_app.engine.explain import Verdict, because, explain
@@ -126,6 +127,8 @@ def _look_at_task(
     past = None
     if graph.has_past_deps:
         past = past_refusal(task, previous, run.ignore_past)
+    if task_id in graph.skippers:
+        _skip_again(board, task, past, found)
     if task_id in graph.mapped_tasks and _expand(board, task_id, found, past):
         return
     for place in range(count):
@@ -151,6 +154,17 @@ def _look_at_task(
             _run(board, task, place, ti, found)
         else:
             _end(board, task_id, place, decision, because(board, task_id, answer, ti[2]), found)
+
+
+def _skip_again(board: Board, task: Task, past: str | None, found: Look) -> None:
+    """What a branch decided holds for a follower that was cleared without it."""
+    states = board.states[task.task_id]
+    for place, ti in enumerate(board.rows[task.task_id]):
+        if states[place] not in LOOKED_AT or (past is not None and task.wait_for_past_depends_before_skipping):
+            continue
+        skipper = board.skipped_by(task.task_id, ti.map_index)
+        if skipper is not None:
+            _end(board, task.task_id, place, SKIP, skip_lists.reason(skipper), found)
 
 
 def _run(board: Board, task: Task, place: int, ti: Ti, found: Look) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -46,7 +47,7 @@ r.next_check_at, r.look_failures, r.backoff_until, r.held_at, r.held_until, d.is
 
 _TI = (
     "ti.dag_run_id, ti.id, ti.task_id, ti.map_index, ti.state, ti.try_number, ti.max_tries, ti.next_at, ti.map_length,"
-    " ti.held_at IS NOT NULL AND (ti.held_until IS NULL OR ti.held_until > %(now)s), ti.held_until"
+    " ti.held_at IS NOT NULL AND (ti.held_until IS NULL OR ti.held_until > %(now)s), ti.skips, ti.held_until"
 )
 _ALL_OF_RUNS = f"SELECT {_TI} FROM scheduler_task_instance ti WHERE ti.dag_run_id = ANY(%(runs)s)"
 _SOME_TASKS = (
@@ -80,9 +81,10 @@ def task_facts(whole: Sequence[int], parts: Mapping[int, Collection[str]], now: 
         return TaskFacts(tis, held_until)
     make = Ti._make
     for row in db.fetch(" UNION ALL ".join(statements), params):
-        tis[row[0]].append(make(row[1:10]))
-        if row[10] is not None and row[10] > now:
-            held_until[row[0]] = min(row[10], held_until.get(row[0], row[10]))
+        skips = row[10]
+        tis[row[0]].append(make(row[1:11]) if skips is None else make((*row[1:10], json.loads(skips))))
+        if row[11] is not None and row[11] > now:
+            held_until[row[0]] = min(row[11], held_until.get(row[0], row[11]))
     return TaskFacts(tis, held_until)
 
 

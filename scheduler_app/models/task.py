@@ -83,6 +83,8 @@ class TaskInstance(Tried, Held):
     lost_hand_outs = models.IntegerField(default=0)
     #: number of values of the mappable return value, when something is mapped over it
     map_length = models.IntegerField(null=True, blank=True)
+    #: whom it skipped when it ended (engine.skip_lists)
+    skips = models.JSONField(null=True, blank=True)
     trigger_id = models.BigIntegerField(null=True, blank=True)
     trigger_timeout = models.DateTimeField(null=True, blank=True)
     next_method = models.TextField(null=True, blank=True)

@@ -41,6 +41,8 @@ class Claim:
     task: Task | None
     file: DagFile
     start: dict[str, Any]
+    #: of the version that it runs; None when that is not stored
+    graph: Graph | None = None
 
     @property
     def retry_key(self) -> str:
@@ -210,6 +212,7 @@ def _claim(
             "log_url": "",
             "mark_success_url": None,
         },
+        graph=graph,
     )
 
 

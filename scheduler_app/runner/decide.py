@@ -38,6 +38,8 @@ def decide(
 
 def _succeeded(claim: Claim, outcome: Mapping[str, Any], now: datetime) -> Decision:
     columns = {"map_length": outcome.get("map_length"), "rendered_map_index": _index_text(outcome)}
+    if outcome.get("skip"):
+        columns["skips"] = outcome["skip"]
     return Decision("succeed", columns, "success")
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from psycopg2.extras import Json
 
-from scheduler_app.engine import states
+from scheduler_app.engine import skip_lists, skips, states
 from scheduler_app.models import Callback, db, transitions
 from scheduler_app.models.effect import Wanted
 from scheduler_app.runner import asset_events, buffers
@@ -42,11 +42,11 @@ class Report:
         return Owner(claim.ti_id, claim.run_pk, claim.dag_id, claim.task_id, claim.map_index)
 
 
-_FOLLOWERS = """
+_FOLLOWERS = f"""
 SELECT w.source, ti.id FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::int[]) AS w(source, run, task, map_index)
 JOIN scheduler_task_instance ti ON ti.dag_run_id = w.run AND ti.task_id = w.task
     AND (w.map_index IS NULL OR ti.map_index = w.map_index)
-WHERE coalesce(ti.state, 'none') IN ('none', 'scheduled')
+WHERE coalesce(ti.state, 'none') IN ({", ".join(sorted(f"'{state or 'none'}'" for state in skips.SKIPPABLE))})
 """
 #: Own rows and followers are locked together, by key: two runners that end neighbours cannot wait for each other.
 _LOCK = """
@@ -120,9 +120,12 @@ def _followers(reports: Sequence[Report]) -> dict[int, list[int]]:
     """By skipping instance: the ids of those that it skips and that have not begun."""
     wanted: list[tuple[int, int, str, int | None]] = []
     for report in reports:
-        for item in (report.outcome or {}).get("skip") or ():
-            task_id, map_index = (item, None) if isinstance(item, str) else item
-            wanted.append((report.claim.ti_id, report.claim.run_pk, task_id, map_index))
+        claim, skip = report.claim, (report.outcome or {}).get("skip")
+        if not skip or claim.graph is None:
+            continue
+        for task_id, indexes in skip_lists.named(claim.graph, claim.task_id, claim.map_index, skip).items():
+            for index in [None] if indexes is None else sorted(indexes):
+                wanted.append((claim.ti_id, claim.run_pk, task_id, index))
     found: dict[int, list[int]] = defaultdict(list)
     if wanted:
         for source, follower in db.fetch(_FOLLOWERS, [list(column) for column in zip(*wanted, strict=True)]):
@@ -154,6 +157,8 @@ def _move(own: Sequence[Report], decided: dict[int, Decision], now: datetime) ->
         if verb == "defer":
             columns["trigger_id"] = _add_triggers(members, now)
             columns["next_kwargs"] = [Json(value) for value in columns["next_kwargs"]]
+        if "skips" in names:
+            columns["skips"] = [Json(value) for value in columns["skips"]]
         ids = [report.claim.ti_id for report in members]
         moved += transitions.tasks(verb, ids, now, fences=[report.claim.fence for report in members], **columns)
     return moved
@@ -182,10 +187,15 @@ def _skip(
     now: datetime,
 ) -> None:
     """A branch's verdict on its followers; one that has begun meanwhile goes on (BC-53)."""
-    skipping = [report for report in own if decided[report.claim.ti_id].verb in ("succeed", "skip")]
-    ids = {key for report in skipping for key in followers.get(report.claim.ti_id, ())}
-    open_ids = sorted(key for key in ids if rows[key][1] in (states.NONE, states.SCHEDULED))
-    transitions.tasks("skip", open_ids, now, reason="A task before it chose another branch.")
+    reasons = {
+        key: skip_lists.reason(report.claim.task_id)
+        for report in own
+        if decided[report.claim.ti_id].verb == "succeed"
+        for key in followers.get(report.claim.ti_id, ())
+        if rows[key][1] in skips.SKIPPABLE
+    }
+    ids = sorted(reasons)
+    transitions.tasks("skip", ids, now, reason=[reasons[key] for key in ids])
 
 
 def _add_callbacks(pairs: Sequence[tuple[Report, Decision]], now: datetime) -> None:

@@ -161,7 +161,7 @@ class World:
         return changed
 
     def succeed(self, place: int, does: Mapping[str, Any]) -> set[str]:
-        self.move(place, "succeed", map_length=does.get("push", -1))
+        self.move(place, "succeed", map_length=does.get("push", -1), skips=does.get("skip"))
         ti = self.tis[place]
         moves = skips_after(self.graph, ti.task_id, does.get("skip", ()), self.tis, map_index=ti.map_index)
         by_id = {ti.id: place for place, ti in enumerate(self.tis)}

@@ -240,6 +240,37 @@ def test_BC_53_a_branch_skips_what_has_not_begun_and_leaves_what_runs(scene: Sce
     assert (scene.states(run)["late"], ended(scene, run)[0]) == ("success", "success")
 
 
+def test_a_branch_skips_a_follower_that_waits_for_its_next_try(scene: Scene) -> None:
+    run = scene.run(
+        scene.dag("branch >> late", tasks={"late": {"trigger_rule": "always", "retries": 1, "retry_delay": 60.0}})
+    )
+    scene.tick()
+    branch, late = scene.task(run, "branch"), scene.task(run, "late")
+    scene.begin(branch, late)
+    scene.end(late, state="failed", retry=True)
+    scene.end(branch, skip=["late"])
+    late.refresh_from_db()
+    assert (late.state, late.reason, late.next_at) == ("skipped", "Task branch skipped it.", None)
+
+
+def test_a_follower_that_is_cleared_without_its_branch_is_skipped_again(scene: Scene) -> None:
+    run = scene.run(
+        scene.dag("branch >> [one, two]", tasks={"branch": {"can_skip_downstream": True}, "two": {"retries": 0}})
+    )
+    scene.tick()
+    branch = scene.task(run, "branch")
+    scene.begin(branch)
+    scene.end(branch, skip=["one"])
+    scene.tick()
+    transitions.tasks("clear", [scene.task(run, "one").pk], scene.now)
+    scene.tick()
+    assert scene.states(run) == {"branch": "success", "one": "skipped", "two": "queued"}
+    transitions.tasks("clear", [scene.task(run, name).pk for name in ("branch", "one")], scene.now)
+    scene.tick()
+    assert scene.states(run) == {"branch": "queued", "one": None, "two": "queued"}
+    assert scene.task(run, "branch").skips is None
+
+
 def test_S_47_a_look_overwrites_nothing_that_a_person_did_meanwhile(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
