@@ -89,16 +89,18 @@ def test_kill_9_of_the_supervisor_itself_leaves_no_descendant(tmp_path: Path) ->
     supervisor = subprocess.Popen(
         [sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE, env=environ, text=True
     )
-    assert supervisor.stdout is not None
-    assert supervisor.stdout.readline() == "ready\n"
-    everybody = 9  # base, zygote, attempt, and its family of six
-    deadline = time.monotonic() + 10
-    while len(process_tree.descendants(supervisor.pid)) < everybody and time.monotonic() < deadline:
-        time.sleep(0.01)
-    pids = process_tree.descendants(supervisor.pid)
-    assert len(pids) == everybody
-    supervisor.kill()
-    supervisor.wait()
+    try:
+        assert supervisor.stdout is not None
+        assert supervisor.stdout.readline() == "ready\n"
+        everybody = 9  # base, zygote, attempt, and its family of six
+        deadline = time.monotonic() + 10
+        while len(process_tree.descendants(supervisor.pid)) < everybody and time.monotonic() < deadline:
+            time.sleep(0.01)
+        pids = process_tree.descendants(supervisor.pid)
+        assert len(pids) == everybody
+    finally:
+        supervisor.kill()
+        supervisor.wait()
     deadline = time.monotonic() + 2
     while living(pids) and time.monotonic() < deadline:
         time.sleep(0.01)

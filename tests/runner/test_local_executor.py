@@ -138,11 +138,13 @@ while True:
 """
     environ = {**os.environ, "PYTHONPATH": str(ROOT), "DJANGO_SETTINGS_MODULE": "scheduler_app.settings"}
     scheduler = subprocess.Popen([sys.executable, "-c", program], env=environ, cwd=tmp_path, start_new_session=True)
-    wait_for(lambda: "ready" in place.log(ti_of(run, "work"), 1))
-    everyone = process_tree.descendants(scheduler.pid)
-    assert len(everyone) >= 6  # runner, base, zygote, attempt, and its own
-    os.killpg(scheduler.pid, signal.SIGKILL)
-    scheduler.wait()
+    try:
+        wait_for(lambda: "ready" in place.log(ti_of(run, "work"), 1))
+        everyone = process_tree.descendants(scheduler.pid)
+        assert len(everyone) >= 6  # runner, base, zygote, attempt, and its own
+    finally:
+        os.killpg(scheduler.pid, signal.SIGKILL)
+        scheduler.wait()
     wait_for(lambda: not [pid for pid in everyone if process_tree.is_alive(pid)], seconds=2)
     ti = ti_of(run, "work")
     assert ti.state == "up_for_retry"
