@@ -42,7 +42,7 @@ TASK_STATES: Final[tuple[State, ...]] = (
     REMOVED,
 )
 
-#: Ended: nothing moves these but an action.
+#: Ended: nothing moves these but an action. (What a version of the DAG removed, a later one may bring back.)
 FINISHED: Final[frozenset[State]] = frozenset({SUCCESS, FAILED, SKIPPED, UPSTREAM_FAILED, REMOVED})
 UNFINISHED: Final[frozenset[State]] = frozenset(TASK_STATES) - FINISHED
 #: Counted against ``max_active_tasks`` and its kin: handed out, or with a process, or waiting in a trigger.
@@ -81,6 +81,8 @@ TASK_VERBS: Final[dict[str, tuple[frozenset[State], State]]] = {
     "upstream_fail": (frozenset({NONE, UP_FOR_RETRY, UP_FOR_RESCHEDULE}), UPSTREAM_FAILED),
     # its task left the DAG
     "remove": (frozenset({NONE, SCHEDULED, UP_FOR_RETRY, UP_FOR_RESCHEDULE, DEFERRED}), REMOVED),
+    # its task is back in the version that the run follows
+    "restore": (frozenset({REMOVED}), NONE),
 }
 
 #: Actions only (I10): a person, a task or a backfill asked.
@@ -91,7 +93,6 @@ TASK_ACTIONS: Final[dict[str, tuple[frozenset[State], State]]] = {
     "mark_success": (frozenset(TASK_STATES), SUCCESS),
     "mark_failed": (frozenset(TASK_STATES), FAILED),
     "mark_skipped": (frozenset(TASK_STATES), SKIPPED),
-    "restore": (frozenset({REMOVED}), NONE),
 }
 
 #: Runs: the loop's verbs, then those of the actions.

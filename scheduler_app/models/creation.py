@@ -89,14 +89,32 @@ _SAME_FOR_ALL = (
     "dag_run_id, dag_id, dag_version_id, map_index, state, moved_by, try_number, hostname, unixname, fence,"
     " lost_hand_outs"
 )
-_INSERT_TASKS = (
+_INSERT = (
     f"INSERT INTO scheduler_task_instance ({_SAME_FOR_ALL}, {', '.join(_TASK_TYPES)})"
     " SELECT run, %(dag_id)s, %(dag_version_id)s::uuid, -1, NULL, 'create', 0, '', '', 0, 0,"
     f" {', '.join(f't.{name}' for name in _TASK_TYPES)}"
     " FROM unnest(%(runs)s::bigint[]) WITH ORDINALITY AS r(run, nth)"
     f" CROSS JOIN unnest({', '.join(f'%({name})s::{kind}[]' for name, kind in _TASK_TYPES.items())})"
     f" WITH ORDINALITY AS t({', '.join(_TASK_TYPES)}, nth)"
+)
+_INSERT_TASKS = f"{_INSERT} ORDER BY r.nth, t.nth ON CONFLICT DO NOTHING"
+_INSERT_MISSING = (
+    f"{_INSERT} WHERE NOT EXISTS (SELECT 1 FROM scheduler_task_instance o"
+    " WHERE o.dag_run_id = r.run AND o.task_id = t.task_id)"
     " ORDER BY r.nth, t.nth ON CONFLICT DO NOTHING"
+)
+#: What is handed out already goes on as it began; a retry that is scheduled keeps the tries that it has left.
+_RENEW_TASKS = (
+    "WITH open AS MATERIALIZED (SELECT id FROM scheduler_task_instance"
+    " WHERE dag_run_id = ANY(%(runs)s::bigint[]) AND task_id = ANY(%(task_id)s::text[])"
+    " AND (state IS NULL OR (state = 'scheduled' AND first_start_date IS NULL AND next_method IS NULL))"
+    " ORDER BY id FOR NO KEY UPDATE)"
+    " UPDATE scheduler_task_instance ti SET dag_version_id = %(dag_version_id)s::uuid,"
+    " max_tries = CASE WHEN ti.state IS NULL OR ti.try_number = 0 THEN ti.try_number + t.max_tries"
+    " ELSE ti.max_tries END, "
+    + ", ".join(f"{name} = t.{name}" for name in _TASK_TYPES if name not in ("task_id", "max_tries"))
+    + f" FROM open, unnest({', '.join(f'%({name})s::{kind}[]' for name, kind in _TASK_TYPES.items())})"
+    f" AS t({', '.join(_TASK_TYPES)}) WHERE ti.id = open.id AND ti.task_id = t.task_id"
 )
 
 
@@ -129,10 +147,31 @@ def insert_tasks(run_keys: Sequence[int], graph: Graph, version_id: UUID, task_i
     """One task instance (map index −1, no state) for each of the tasks in each of the runs; existing ones are kept."""
     if not task_ids or not run_keys:
         return 0
+    return db.execute(_INSERT_TASKS, _task_params(run_keys, graph, version_id, task_ids))
+
+
+def insert_missing_tasks(run_keys: Sequence[int], graph: Graph, version_id: UUID, task_ids: Sequence[str]) -> int:
+    """As :func:`insert_tasks`, but none for a task that has an instance of any index already."""
+    if not task_ids or not run_keys:
+        return 0
+    return db.execute(_INSERT_MISSING, _task_params(run_keys, graph, version_id, task_ids))
+
+
+def renew_tasks(run_keys: Sequence[int], graph: Graph, version_id: UUID, task_ids: Sequence[str]) -> int:
+    """Gives the instances of these tasks that have not begun this version, and what it says of pool, retries and so on.
+
+    The runs must be locked.
+    """
+    if not task_ids or not run_keys:
+        return 0
+    return db.execute(_RENEW_TASKS, _task_params(run_keys, graph, version_id, task_ids))
+
+
+def _task_params(run_keys: Sequence[int], graph: Graph, version_id: UUID, task_ids: Sequence[str]) -> dict[str, Any]:
     columns = zip(*(task_columns(graph.tasks[task_id], graph) for task_id in task_ids), strict=True)
     params: dict[str, Any] = dict(zip(_TASK_TYPES, map(list, columns), strict=True))
     params |= {"runs": list(run_keys), "dag_id": graph.dag.dag_id, "dag_version_id": str(version_id)}
-    return db.execute(_INSERT_TASKS, params)
+    return params
 
 
 def task_columns(task: Task, graph: Graph) -> tuple[Any, ...]:

@@ -1,51 +1,76 @@
-"""Runs that follow the newest version of their DAG (as Airflow does with unversioned bundles): new tasks are added.
+"""Runs that follow the newest version of their DAG (as Airflow does with unversioned bundles).
 
-Tasks that vanished are removed by the look itself, which sees instances without a task.
+New tasks are added, tasks that came back are taken back, and what has not begun takes over what the version says of its
+pool, priority, retries and queue. Tasks that vanished are removed by the look itself, which sees instances without one.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
+from scheduler_app.engine.graph import Graph
 from scheduler_app.engine.task_dates import task_ids_at
-from scheduler_app.models import creation, db, graphs
+from scheduler_app.models import creation, db, graphs, transitions
 from scheduler_app.models.facts import RunRow
 
 _MOVE_RUNS = """
 UPDATE scheduler_dag_run r SET dag_version_id = w.version
 FROM unnest(%(runs)s::bigint[], %(versions)s::uuid[]) AS w(id, version) WHERE r.id = w.id
 """
-#: Instances that have not begun follow; ended and active ones keep the version that they began with.
-_MOVE_TASKS = """
-UPDATE scheduler_task_instance ti SET dag_version_id = w.version
-FROM unnest(%(runs)s::bigint[], %(versions)s::uuid[]) AS w(id, version)
-WHERE ti.dag_run_id = w.id AND ti.state IS NULL
+_REMOVED = """
+SELECT ti.id FROM unnest(%(runs)s::bigint[], %(tasks)s::text[]) AS w(run, task)
+JOIN scheduler_task_instance ti ON ti.dag_run_id = w.run AND ti.task_id = w.task WHERE ti.state = 'removed'
+ORDER BY ti.id
 """
 
 
 def follow_newest(rows: Sequence[RunRow], now: datetime) -> dict[int, UUID]:
-    """Moves those runs whose DAG has a newer version; run key → that version."""
-    behind = {
-        row.id: row.latest_version_id
-        for row in rows
-        if row.latest_version_id is not None and row.latest_version_id != row.version_id
-    }
-    if not behind:
+    """Moves those runs whose DAG has a newer version; run key → that version. The runs must be locked."""
+    moving = [row for row in rows if row.latest_version_id is not None and row.latest_version_id != row.version_id]
+    if not moving:
         return {}
     # one that cannot be read is no newer version: the run goes on with its own
-    compiled, _ = graphs.readable(behind.values())
-    behind = {run_id: version for run_id, version in behind.items() if version in compiled}
+    versions = (version for row in moving for version in (row.latest_version_id, row.version_id))
+    compiled, _ = graphs.readable(version for version in versions if version is not None)
+    behind = {
+        row.id: row.latest_version_id
+        for row in moving
+        if row.latest_version_id is not None and row.latest_version_id in compiled
+    }
     params = {"runs": list(behind), "versions": [str(version) for version in behind.values()]}
     db.execute(_MOVE_RUNS, params)
-    db.execute(_MOVE_TASKS, params)
+    moving = [row for row in moving if row.id in behind]
+    _restore(moving, compiled, now)
     alike: dict[tuple[UUID, tuple[str, ...]], list[int]] = defaultdict(list)
-    for row in rows:
-        if row.id in behind:
-            version = behind[row.id]
-            alike[version, task_ids_at(compiled[version], row.logical_date)].append(row.id)
+    for row in moving:
+        version = behind[row.id]
+        alike[version, task_ids_at(compiled[version], row.logical_date)].append(row.id)
     for (version, task_ids), run_ids in alike.items():
-        creation.insert_tasks(run_ids, compiled[version], version, task_ids)
+        _renew(run_ids, compiled[version], version, task_ids)
     return behind
+
+
+def _restore(rows: Sequence[RunRow], compiled: Mapping[UUID, Graph], now: datetime) -> None:
+    """Takes back what was removed because its task had left the DAG (not what a mapping became too short for)."""
+    back: list[tuple[int, str]] = []
+    for row in rows:
+        if row.version_id in compiled and row.latest_version_id is not None:
+            old, new = compiled[row.version_id], compiled[row.latest_version_id]
+            back += [(row.id, task_id) for task_id in new.tasks if task_id not in old.tasks]
+    if not back:
+        return
+    params = {"runs": [run for run, _ in back], "tasks": [task for _, task in back]}
+    # no wake: the look that follows takes in the whole run
+    transitions.tasks("restore", [key for (key,) in db.fetch(_REMOVED, params)], now, wake=False)
+
+
+def _renew(run_ids: Sequence[int], graph: Graph, version: UUID, task_ids: Sequence[str]) -> None:
+    mapped = [task_id for task_id in task_ids if task_id in graph.mapped_tasks]
+    plain = [task_id for task_id in task_ids if task_id not in graph.mapped_tasks]
+    creation.insert_tasks(run_ids, graph, version, plain)
+    # a mapped task that has its instances needs none without an index
+    creation.insert_missing_tasks(run_ids, graph, version, mapped)
+    creation.renew_tasks(run_ids, graph, version, list(graph.tasks))

@@ -384,6 +384,50 @@ def test_S_10_a_scheduled_task_that_left_the_dag_is_removed_and_not_handed_out(s
     assert (scene.states(run), scene.handed()) == ({"a": "queued", "b": "removed"}, ["a"])
 
 
+def renewed(scene: Scene, run: DagRun, text: str, **fields: object) -> None:
+    """The DAG gets a version, and the run is looked at."""
+    scene.dag(shape(text, **fields))
+    Wake.objects.add([run.pk], "new_version", scene.now)
+    scene.phase("schedule_tasks")
+
+
+def test_a_task_that_comes_back_in_a_newer_version_is_taken_back(scene: Scene) -> None:
+    run = scene.run("a >> b >> c")
+    scene.phase("start_runs")
+    renewed(scene, run, "a >> c")
+    assert scene.states(run) == {"a": "scheduled", "b": "removed", "c": None}
+    renewed(scene, run, "a >> b >> c", tasks={"b": {"retries": 2}})
+    back = scene.task(run, "b")
+    assert (back.state, back.reason, back.end_date, back.max_tries) == (None, None, None, 2)
+    scene.play(run)
+    assert (run.state, scene.states(run)) == ("success", {"a": "success", "b": "success", "c": "success"})
+
+
+def test_what_has_not_begun_follows_the_pool_and_the_rest_of_a_newer_version(scene: Scene) -> None:
+    run = scene.run("first >> [waits, again]")
+    scene.tick()
+    scene.begin(scene.task(run, "first"))
+    new = {"pool": "other", "pool_slots": 2, "priority_weight": 7, "weight_rule": "absolute", "retries": 3}
+    new["queue"] = "q"
+    renewed(scene, run, "first >> [waits, again]", tasks={"first": new, "waits": new})
+    version = DagModel.objects.get().latest_version_id
+    columns = ("pool", "pool_slots", "priority_weight", "max_tries", "queue", "dag_version_id")
+    rows = {row[0]: row[1:] for row in TaskInstance.objects.values_list("task_id", *columns)}
+    assert rows["waits"] == ("other", 2, 7, 3, "q", version)
+    assert rows["again"] == ("default_pool", 1, 1, 0, "default", version)
+    assert rows["first"][:5] == ("default_pool", 1, 3, 0, "default")
+
+
+def test_a_newer_version_adds_no_unindexed_instance_to_an_expanded_task(scene: Scene) -> None:
+    two = {"mapped": {"style": "expand", "inputs": {"x": {"literal": 2}}}}
+    run = scene.run(scene.dag("many >> end", tasks={"many": two}))
+    scene.tick(2)
+    renewed(scene, run, "many >> [end, more]", tasks={"many": two})
+    kept = TaskInstance.objects.filter(task_id="many").order_by("map_index")
+    assert list(kept.values_list("map_index", "state")) == [(0, "queued"), (1, "queued")]
+    assert scene.task(run, "more").state is None
+
+
 def test_an_ended_run_does_not_follow_a_newer_version(scene: Scene) -> None:
     run = scene.run("a")
     scene.play(run)
