@@ -13,6 +13,7 @@ import pendulum  # noqa: F401  (each attempt would import these anew: the zygote
 import scheduler_app.sdk.configuration
 import scheduler_app.sdk.context_env
 import scheduler_app.sdk.decorators.python
+import scheduler_app.sdk.moments
 import scheduler_app.sdk.operators.bash
 import scheduler_app.sdk.operators.empty
 import scheduler_app.sdk.sensors.python

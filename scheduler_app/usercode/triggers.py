@@ -22,6 +22,7 @@ import time
 import traceback
 from typing import Any
 
+import scheduler_app.sdk.moments  # noqa: F401  (arguments and events may hold them)
 from scheduler_app import proc, wire
 from scheduler_app.attempt_log import Masks
 from scheduler_app.sdk.runtime import set_port
