@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 #: Longest sleep of a pass; anything that matters ends it earlier.
 _LONGEST_SECONDS = 1.0
 #: After the executor's death: our last words to the database may take so long.
-_LAST_WORDS_SECONDS = 1.5
+_LAST_WORDS_SECONDS = 1.2
 _EXECUTOR_GONE = "its executor ended."
 
 

@@ -73,6 +73,8 @@ def test_kill_9_of_the_supervisor_itself_leaves_no_descendant(tmp_path: Path) ->
         """
         import os, sys
         from pathlib import Path
+        import django
+        django.setup()
         from border.conftest import Stage
         from border.test_killing import FAMILY
         from scheduler_app.supervisor.children import Limits
@@ -85,7 +87,11 @@ def test_kill_9_of_the_supervisor_itself_leaves_no_descendant(tmp_path: Path) ->
         """
     )
     root = Path(__file__).resolve().parent.parent.parent
-    environ = {**os.environ, "PYTHONPATH": f"{root}:{root / 'tests'}"}
+    environ = {
+        **os.environ,
+        "PYTHONPATH": f"{root}:{root / 'tests'}",
+        "DJANGO_SETTINGS_MODULE": "scheduler_app.settings",
+    }
     supervisor = subprocess.Popen(
         [sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE, env=environ, text=True
     )
