@@ -287,13 +287,12 @@ class DagStatsView(Endpoint):
 
 class DagWarningsView(Endpoint):
     kind = "warning"
-    filters = (params.exact("dag_id"), params.exact("warning_type"))
-    order = {name: name for name in ("dag_id", "warning_type", "message", "timestamp")}
     #: what Airflow's clients know
     types = ("asset conflict", "non-existent pool", "runtime varying value")
+    filters = (params.exact("dag_id"), params.exact("warning_type", read=params.one_of(*types)))
+    order = {name: name for name in ("dag_id", "warning_type", "message", "timestamp")}
 
     def get(self, request: Request) -> Response:
-        params.get(request.query_params, "warning_type", params.one_of(*self.types))
         rows = access.warnings(self.actor).select_related("dag").filter(warning_type__in=self.types)
         rows = params.narrow(rows, self.filters, request.query_params)
         found = pages.page(pages.ordered(rows, request.query_params, self.order, ["dag_id"]), request.query_params)

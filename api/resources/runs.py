@@ -48,7 +48,7 @@ FILTERS = (
     params.exact("bundle_version"),
     *params.matching("run_id", "run_id"),
     *params.matching("triggering_user_name", "triggering_user_name"),
-    *params.matching("dag_id", "dag_id"),
+    *params.matching("dag_id", "dag__dag_id"),
     *params.matching("partition_key", "partition_key"),
     params.Param(
         "consuming_asset_pattern",

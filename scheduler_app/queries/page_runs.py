@@ -36,7 +36,7 @@ def run_page(
     elif state == "failed":
         order = ["-end_date", "-id"]
     if text:
-        found = found.filter(dag_id__icontains=text)
+        found = found.filter(dag__dag_id__icontains=text)
     if state:
         found = found.filter(state=state)
     if run_type:
