@@ -258,7 +258,7 @@ def test_a_deferral_carries_its_trigger_and_the_next_attempt_goes_on_there() -> 
         Waits(task_id="t")
     defer = attempt(dag, "t")["defer"]
     assert defer["classpath"] == "airflow.providers.standard.triggers.temporal.DateTimeTrigger"
-    assert defer["kwargs"]["moment"] == {"__type": "datetime", "__value": "2024-05-01T00:00:00+00:00"}
+    assert defer["kwargs"]["moment"] == {"__type": "moment", "__value": "2024-05-01T00:00:00+00:00"}
     assert (defer["next_method"], defer["next_kwargs"], defer["timeout"]) == ("after", {"n": 2}, 9.0)
     port = MemoryPort()
     attempt(dag, "t", port, ti={"next_method": "after", "next_kwargs": {"n": 2, "event": "rang"}})
