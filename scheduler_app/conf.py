@@ -74,6 +74,12 @@ class Conf:
     allow_future_logical_dates: bool = knob(False, "Whether a run with a logical date in the future may execute.")
     sweep_seconds: float = knob(300.0, "Time between two sweeps for work that no wake announced.", least=1)
 
+    task_state_days: int = knob(
+        30,
+        "Days that a value in a task's state store is kept when the task does not say; 0 is for as long as its run.",
+        least=0,
+    )
+
     # Defaults of DAGs
     max_active_tasks_per_dag: int = knob(16, "Active tasks of a DAG's run when the file does not say.", least=1)
     max_active_runs_per_dag: int = knob(16, "Running runs of a DAG when the file does not say.", least=1)

@@ -16,6 +16,7 @@ from .job import Job
 from .pool import Pool
 from .run import DagRun, Wake
 from .secret import Connection, Variable
+from .state_store import AssetState, TaskState
 from .task import RenderedFields, TaskInstance, TaskInstanceHistory, XCom
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "AssetAlias",
     "AssetEvent",
     "AssetQueuedEvent",
+    "AssetState",
     "AssetUse",
     "Audit",
     "BundleVersion",
@@ -41,6 +43,7 @@ __all__ = [
     "SourceBlob",
     "TaskInstance",
     "TaskInstanceHistory",
+    "TaskState",
     "Trigger",
     "Variable",
     "Wake",

@@ -27,20 +27,14 @@ from scheduler_app.models import (
     db,
 )
 from scheduler_app.models.graphs import graph_of
+from scheduler_app.runner import state_answers
 from scheduler_app.runner.buffers import DELETED, Buffer
 from scheduler_app.runner.claims import Claim, iso
+from scheduler_app.runner.refusal import Refusal
 from scheduler_app.supervisor import readings
 
 #: Rows that one answer gives at most.
 _LIMIT = 10_000
-
-
-class Refusal(Exception):
-    """A request that is not done: the task gets an exception of that kind."""
-
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.kind = kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,4 +362,7 @@ ANSWERS: dict[str, Callable[[Asking], Any]] = {
     "get_asset": _get_asset,
     "get_asset_events": _get_asset_events,
     "get_asset_alias_events": _get_asset_alias_events,
+    "get_state": state_answers.get_state,
+    "set_state": state_answers.set_state,
+    "delete_state": state_answers.delete_state,
 }

@@ -257,7 +257,9 @@ class WirePort:
 
     def set_state(self, *, scope: dict[str, Any], key: str, value: Any, expires_after: float | None = None) -> None:
         document = wire.encode(value, key)
-        self.request("set_state", scope=scope, key=key, value=document, expires_after=expires_after)
+        # JSON has no infinity
+        seconds = "never" if expires_after == float("inf") else expires_after
+        self.request("set_state", scope=scope, key=key, value=document, expires_after=seconds)
 
     def delete_state(self, *, scope: dict[str, Any], key: str | None = None) -> None:
         self.request("delete_state", scope=scope, key=key)

@@ -11,7 +11,18 @@ from django.test import override_settings
 from scheduler_app import access
 from scheduler_app.actions import connections
 from scheduler_app.engine.dag import Group
-from scheduler_app.models import DagModel, DagRun, TaskInstance, Variable, XCom, db, transitions
+from scheduler_app.models import (
+    Asset,
+    AssetState,
+    DagModel,
+    DagRun,
+    TaskInstance,
+    TaskState,
+    Variable,
+    XCom,
+    db,
+    transitions,
+)
 from scheduler_app.runner import answers, claims
 from scheduler_app.runner.buffers import Buffer
 from tests import rows
@@ -201,3 +212,54 @@ def test_assets_and_their_events(desk: Desk) -> None:
     assert [event["extra"]["n"] for event in events] == [1, 2]
     newest = desk.ask("get_asset_alias_events", alias_name="al", ascending=False, limit=1)
     assert [event["extra"]["n"] for event in newest] == [2]
+
+
+def scope_of(claim: claims.Claim, **other: Any) -> dict[str, Any]:
+    own = {"dag_id": claim.dag_id, "run_id": claim.run_id, "task_id": claim.task_id, "map_index": claim.map_index}
+    return {"task": {**own, **other}}
+
+
+def test_a_task_keeps_values_across_its_tries(desk: Desk) -> None:
+    scope = scope_of(desk.claim)
+    assert desk.ask("get_state", scope=scope, key="job") is None
+    desk.ask("set_state", scope=scope, key="job", value={"id": 7}, expires_after="never")
+    desk.ask("set_state", scope=scope, key="job", value={"id": 8}, expires_after=None)
+    desk.ask("set_state", scope=scope, key="at", value="noon", expires_after=None)
+    assert desk.ask("get_state", scope=scope, key="job") == {"value": {"id": 8}}
+    desk.ask("delete_state", scope=scope, key="job")
+    assert (desk.ask("get_state", scope=scope, key="job"), TaskState.objects.count()) == (None, 1)
+    desk.ask("delete_state", scope=scope, key=None)
+    assert TaskState.objects.count() == 0
+
+
+def test_a_value_is_kept_for_its_time(desk: Desk) -> None:
+    scope = scope_of(desk.claim)
+    for key, after in (("short", 60.0), ("usual", None), ("ever", "never")):
+        desk.ask("set_state", scope=scope, key=key, value=1, expires_after=after)
+    kept = {row.key: row.expires_at and row.expires_at - row.updated_at for row in TaskState.objects.all()}
+    assert kept == {"short": timedelta(seconds=60), "usual": timedelta(days=30), "ever": None}
+    TaskState.objects.filter(key="short").update(expires_at=db.clock())
+    assert desk.ask("get_state", scope=scope, key="short") is None
+    assert TaskState.objects.delete_expired(db.clock(), 10) == 1
+
+
+def test_a_task_writes_neither_another_ones_state_nor_its_own_once_it_moved_on(desk: Desk) -> None:
+    with pytest.raises(answers.Refusal, match="its own state only"):
+        desk.ask("set_state", scope=scope_of(desk.claim, task_id="g.b"), key="k", value=1, expires_after=None)
+    transitions.tasks("mark_failed", [desk.claim.ti_id], db.clock())
+    with pytest.raises(answers.Refusal, match="no longer that of its task"):
+        desk.ask("set_state", scope=scope_of(desk.claim), key="k", value=1, expires_after=None)
+    assert TaskState.objects.count() == 0
+
+
+def test_an_asset_keeps_values_across_runs(desk: Desk) -> None:
+    Asset.objects.create(name="orders", uri="s3://orders", created_at=T0, updated_at=T0)
+    scope = {"asset": {"name": "orders", "uri": "s3://orders"}}
+    assert desk.ask("get_state", scope=scope, key="mark") is None
+    desk.ask("set_state", scope=scope, key="mark", value=3, expires_after=None)
+    assert desk.ask("get_state", scope=scope, key="mark") == {"value": 3}
+    assert AssetState.objects.get().updated_by["task_id"] == "a"
+    desk.ask("delete_state", scope=scope, key="mark")
+    assert AssetState.objects.count() == 0
+    with pytest.raises(answers.Refusal, match="There is no asset 'nope'"):
+        desk.ask("get_state", scope={"asset": {"name": "nope", "uri": ""}}, key="mark")

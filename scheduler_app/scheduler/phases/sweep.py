@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from scheduler_app.models import Wake, db
+from scheduler_app.models import TaskState, Wake, db
 from scheduler_app.scheduler.tick import Tick
 
 #: Nothing of the run is on its way: no wake, no alarm ahead, no task instance that will end by itself.
@@ -27,6 +27,7 @@ ORDER BY r.id LIMIT %(limit)s
 
 def run(tick: Tick) -> int:
     """Goes on to the last run: those that wait for their past for good reason hide none behind them (BC-133)."""
+    TaskState.objects.delete_expired(tick.now, tick.limit)
     params = {"before": tick.now - timedelta(seconds=tick.conf.sweep_seconds), "limit": tick.limit, "after": 0}
     count = 0
     while True:

@@ -12,7 +12,7 @@ from scheduler_app.sdk.operator import BaseOperator
 from scheduler_app.sdk.operators.branch import SkipMixin
 from scheduler_app.sdk.params import ParamsDict
 from scheduler_app.sdk.runtime import current_port
-from scheduler_app.sdk.triggers.hitl import HITLTrigger
+from scheduler_app.sdk.triggers.hitl import RESPONSE_KEY, HITLTrigger
 
 #: key under which the question lies in the state store of the task instance
 QUESTION_KEY = "hitl_question"
@@ -91,7 +91,9 @@ class HITLOperator(BaseOperator):
             "params": self.params.dump(),
             "assigned_users": self.assigned_users,
         }
-        current_port().set_state(scope=scope, key=QUESTION_KEY, value=question)
+        # a new try asks anew: an answer to the try before is none to this one
+        current_port().delete_state(scope=scope, key=RESPONSE_KEY)
+        current_port().set_state(scope=scope, key=QUESTION_KEY, value=question, expires_after=float("inf"))
         for notifier in self.notifiers:
             notifier(context)
         deadline = timezone.utcnow() + self.response_timeout if self.response_timeout is not None else None

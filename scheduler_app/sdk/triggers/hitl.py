@@ -45,16 +45,19 @@ class HITLTrigger(BaseTrigger):
                 yield TriggerEvent({**found["value"], "timedout": False})
                 return
             if self.timeout_datetime is not None and timezone.utcnow() >= self.timeout_datetime:
-                yield TriggerEvent(self._timed_out())
+                yield TriggerEvent(await asyncio.to_thread(self._timed_out))
                 return
             await asyncio.sleep(self.poke_interval)
 
     def _timed_out(self) -> dict[str, Any]:
         if self.defaults is None:
             return {"error": "Nobody answered in time, and there are no defaults.", "error_type": "timeout"}
-        return {
+        answer = {
             "chosen_options": self.defaults,
             "params_input": self.params,
             "responded_by_user": None,
-            "timedout": True,
+            "responded_at": timezone.utcnow().isoformat(),
         }
+        # people who look at the question see how it was answered
+        current_port().set_state(scope=self.scope, key=RESPONSE_KEY, value=answer, expires_after=float("inf"))
+        return {**answer, "timedout": True}
