@@ -89,6 +89,8 @@ class Task:
     extra_links: tuple[str, ...] = ()
     #: "sensor" operators: poke | reschedule (None for others)
     sensor_mode: str | None = None
+    #: its operator has a ``resume_execution`` of its own: it judges itself what a deferral that timed out means
+    judges_deferral: bool = False
     executor_config: Json = None
 
     @property

@@ -13,6 +13,7 @@ from scheduler_app.sdk import timezone
 from scheduler_app.sdk.assets import Asset, AssetAlias, AssetRef
 from scheduler_app.sdk.canonical import canonical_module
 from scheduler_app.sdk.mapping import mapped_over
+from scheduler_app.sdk.operator import BaseOperator
 from scheduler_app.sdk.operators.empty import EmptyOperator
 from scheduler_app.sdk.params import Param, ParamsDict
 from scheduler_app.sdk.sensor_base import BaseSensorOperator
@@ -130,6 +131,7 @@ def _task(task: Any) -> schema.Task:
         inlets=tuple(_asset_document(item) for item in task.inlets if isinstance(item, _ASSETS)),
         extra_links=tuple(task.extra_links),
         sensor_mode=_sensor_mode(task, operator_class),
+        judges_deferral=_judges_deferral(operator_class),
         executor_config=plain(task.executor_config) or None,
     )
 
@@ -157,6 +159,10 @@ def _custom_weight(task: Any, strategy: PriorityWeightStrategy) -> int | None:
         return int(strategy.get_weight(FirstTry(task)))
     except Exception as error:
         raise ValueError(f"The weight_rule of task {task.task_id!r} failed: {type(error).__name__}: {error}") from error
+
+
+def _judges_deferral(operator_class: Any) -> bool:
+    return getattr(operator_class, "resume_execution", None) not in (None, BaseOperator.resume_execution)
 
 
 def _sensor_mode(task: Any, operator_class: type) -> str | None:

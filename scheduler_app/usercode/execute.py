@@ -19,6 +19,8 @@ import scheduler_app.sdk.operators.empty
 import scheduler_app.sdk.sensors.python
 import scheduler_app.timetables  # noqa: F401
 from scheduler_app.sdk.context import set_current_context
+from scheduler_app.sdk.exceptions import TaskDeferred
+from scheduler_app.sdk.provider_support import import_string
 from scheduler_app.sdk.runtime import Port, set_port
 from scheduler_app.usercode import callbacks, context, limits, outcomes, render, results
 from scheduler_app.wire import decode, import_class
@@ -86,7 +88,15 @@ def _execute(task: Any, built: Any, start: dict[str, Any], resume: str | None) -
         if resume:
             kwargs = decode(start["ti"].get("next_kwargs") or {}, classes=import_class)
             return task.resume_execution(resume, kwargs, built)
+        if task.start_from_trigger and task.start_trigger_args is not None:
+            raise _first_wait(task.start_trigger_args)
         return task.execute(built)
+
+
+def _first_wait(begin: Any) -> TaskDeferred:
+    """The deferral with which a task begins whose first step is a trigger."""
+    trigger = import_string(begin.trigger_cls)(**(begin.trigger_kwargs or {}))
+    return TaskDeferred(trigger=trigger, method_name=begin.next_method, kwargs=begin.next_kwargs, timeout=begin.timeout)
 
 
 def run_callback(

@@ -102,6 +102,19 @@ def test_S_55_a_deferral_that_takes_too_long_fails_in_place(scene: Scene) -> Non
     assert len(scene.executor.handed) == handed
 
 
+def test_a_sensor_whose_deferral_timed_out_says_itself_what_that_means(scene: Scene) -> None:
+    run = scene.run(scene.dag(parallel(2, "dag", tasks={"p1": {"judges_deferral": True}})))
+    scene.tick()
+    for task in (scene.task(run, "p0"), scene.task(run, "p1")):
+        scene.begin(task)
+        scene.end(task, state="deferred", defer={"classpath": "a.T", "next_method": "on", "timeout": 1.0})
+    scene.wait(2)
+    assert scene.phase("enforce_timeouts") == 2
+    assert scene.states(run) == {"p0": "failed", "p1": "scheduled"}
+    row = scene.task(run, "p1")
+    assert (row.next_method, row.next_kwargs) == ("__fail__", {"error": "Trigger timeout"})
+
+
 def test_S_55_deferrals_are_ended_in_chunks(scene: Scene) -> None:
     run = scene.run(scene.dag(parallel(5)))
     scene.tick()

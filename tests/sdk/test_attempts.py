@@ -34,6 +34,7 @@ from scheduler_app.sdk.exceptions import (
     AirflowTaskTimeout,
 )
 from scheduler_app.sdk.retry_policy import ExceptionRetryPolicy, RetryAction, RetryRule
+from scheduler_app.sdk.triggers.base import StartTriggerArgs
 from scheduler_app.sdk.triggers.temporal import DateTimeTrigger
 from scheduler_app.usercode.execute import run_callback
 
@@ -196,6 +197,22 @@ def test_a_name_of_an_index_that_cannot_be_rendered_fails_the_instance_and_pushe
     assert attempt(dag, "t", port, map_index=0)["error"]["type"] == "ZeroDivisionError"
     assert port.xcoms == {}
     assert attempt(dag, "t", port, map_index=1)["rendered_map_index"] == "1"
+
+
+def test_a_task_may_begin_in_a_trigger() -> None:
+    class Begins(BaseOperator):
+        start_from_trigger = True
+        start_trigger_args = StartTriggerArgs(
+            "scheduler_app.sdk.triggers.temporal.TimeDeltaTrigger", "go_on", {"delta": dt.timedelta(seconds=5)}
+        )
+
+        def go_on(self, context: Any, event: Any = None) -> Any:
+            return event
+
+    with DAG("d") as dag:
+        Begins(task_id="t")
+    outcome = attempt(dag, "t")
+    assert (outcome["state"], outcome["defer"]["next_method"]) == ("deferred", "go_on")
 
 
 def test_execution_timeout_interrupts_and_kills_and_may_be_retried() -> None:

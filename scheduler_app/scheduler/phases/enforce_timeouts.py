@@ -7,7 +7,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
+
+from psycopg2.extras import Json
 
 from scheduler_app.engine import states
 from scheduler_app.engine.graph import Graph
@@ -25,9 +28,13 @@ ORDER BY r.id LIMIT %(limit)s FOR NO KEY UPDATE OF r SKIP LOCKED
 """
 _CLEAR_ALARMS = "UPDATE scheduler_dag_run SET next_check_at = NULL WHERE id = ANY(%(runs)s)"
 _DEFERRED = """
-SELECT id, fence FROM scheduler_task_instance WHERE state = 'deferred' AND trigger_timeout <= %(now)s
-ORDER BY id LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
+SELECT ti.id, ti.fence, ti.task_id, r.dag_version_id
+FROM scheduler_task_instance ti JOIN scheduler_dag_run r ON r.id = ti.dag_run_id
+WHERE ti.state = 'deferred' AND ti.trigger_timeout <= %(now)s
+ORDER BY ti.id LIMIT %(limit)s FOR NO KEY UPDATE OF ti SKIP LOCKED
 """
+#: What ``resume_execution`` is told; the SDK raises TaskDeferralTimeout for it.
+_TIMED_OUT: dict[str, Any] = {"next_method": "__fail__", "next_kwargs": {"error": "Trigger timeout"}}
 _BLAME = """
 UPDATE scheduler_dag_run SET look_failures = look_failures + 1, look_error = %(error)s, next_check_at = %(until)s
 WHERE id = %(run)s
@@ -44,8 +51,25 @@ def run(tick: Tick) -> int:
         _time_out(late, compiled, tick)
         late_keys = {row.id for row in late}
         Wake.objects.add([row.id for row in rows if row.id not in late_keys], "alarm", tick.now)
+    return len(rows) + _end_deferrals(tick)
+
+
+def _end_deferrals(tick: Tick) -> int:
+    """Fails them in place (S-55); sensors, and others that judge it themselves (soft_fail), are resumed to do so."""
     deferred = db.fetch(_DEFERRED, {"now": tick.now, "limit": tick.limit})
-    return len(rows) + end_attempts([Gone(key, fence, "Its deferral timed out.") for key, fence in deferred], tick.now)
+    compiled = graphs.readable(row[3] for row in deferred if row[3] is not None).graphs
+    judging, gone = [], []
+    for key, fence, task_id, version in deferred:
+        task = compiled[version].tasks.get(task_id) if version in compiled else None
+        if task is not None and task.judges_deferral:
+            judging.append((key, fence))
+        else:
+            gone.append(Gone(key, fence, "Its deferral timed out."))
+    columns = {name: [value] * len(judging) for name, value in _TIMED_OUT.items()}
+    columns["next_kwargs"] = [Json(value) for value in columns["next_kwargs"]]
+    keys, fences = [key for key, _ in judging], [fence for _, fence in judging]
+    moved = transitions.tasks("resume", keys, tick.now, fences=fences, **columns) if judging else []
+    return len(moved) + end_attempts(gone, tick.now)
 
 
 def blame(tick: Tick, run_id: object, error: BaseException) -> None:
