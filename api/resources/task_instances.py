@@ -14,6 +14,7 @@ from scheduler_app.access import Actor
 from scheduler_app.actions import selection
 from scheduler_app.engine import states
 from scheduler_app.models import TaskInstance
+from scheduler_app.queries import merged
 from scheduler_app.queries import rows as queries
 
 from .. import bodies, errors, params
@@ -51,7 +52,7 @@ FILTERS = (
     params.exact("task_id"),
     # a display name is no column; it is the task's id unless its author gave another
     *params.matching("task_display_name", "task_id"),
-    *params.matching("dag_id", "dag_id"),
+    *params.of_dags("dag_id", "dag_run__dag"),
     *params.matching("run_id", "dag_run__run_id"),
 )
 BATCH_FILTERS = (
@@ -97,7 +98,7 @@ def missing(dag_id: str, run_id: str, task_id: str, map_index: int) -> str:
     )
 
 
-def _in_run(actor: Actor, dag_id: str, run_id: str) -> Any:
+def in_run(actor: Actor, dag_id: str, run_id: str) -> Any:
     """The rows below a path whose DAG and run may each be ``~``; 404 for one that is not there."""
     rows = queries.timed_task_instances(access.task_instances(actor))
     if dag_id != "~" and run_id != "~":
@@ -128,11 +129,18 @@ class TaskInstancesView(Endpoint):
 
     def get(self, request: Request, dag_id: str, dag_run_id: str) -> Response:
         query = request.query_params
-        rows = params.narrow(_in_run(self.actor, dag_id, dag_run_id), FILTERS, query)
+        rows = params.narrow(in_run(self.actor, dag_id, dag_run_id), FILTERS, query)
         if (group := query.get("task_group_id")) is not None:
             rows = rows.filter(tasks_of_group(self.actor, dag_id, group))
         return listing(
-            "task_instances", rows, query, ORDER, ["map_index"], queries.task_instances, documents.task_instances
+            "task_instances",
+            rows,
+            query,
+            ORDER,
+            ["map_index"],
+            queries.task_instances,
+            documents.task_instances,
+            merged.TASK_INSTANCES if dag_id == dag_run_id == "~" else None,
         )
 
 
@@ -163,7 +171,10 @@ class TaskInstancesBatchView(Endpoint):
                 raise errors.not_valid("literal_error", ["path", name], "Input should be '~'", value)
         query = as_query(bodies.read(request, BatchBody))
         rows = params.narrow(queries.timed_task_instances(access.task_instances(self.actor)), BATCH_FILTERS, query)
-        return listing("task_instances", rows, query, ORDER, ["id"], queries.task_instances, documents.task_instances)
+        parts = None if query.getlist("dag_run_ids") else merged.TASK_INSTANCES
+        return listing(
+            "task_instances", rows, query, ORDER, ["id"], queries.task_instances, documents.task_instances, parts
+        )
 
 
 class MappedListView(Endpoint):
