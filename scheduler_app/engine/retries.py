@@ -21,6 +21,11 @@ class Fail(NamedTuple):
     reason: str
 
 
+def instance_key(run_key: int, task_id: str, map_index: int) -> str:
+    """The ``jitter_key`` of an instance, the same whoever judges its failure; ``run_key``: its run's primary key."""
+    return f"{run_key}/{task_id}/{map_index}"
+
+
 def after_failure(
     task: Task,
     try_number: int,
@@ -34,8 +39,8 @@ def after_failure(
     """What becomes of try ``try_number`` (1 = the first), which failed at ``ended_at``.
 
     ``max_tries`` is the instance's (clearing raises it), not the task's. ``retry_allowed`` false: the attempt itself
-    said that another try is useless. ``jitter_key`` should name the instance: the same key and try give the same
-    instant. ``retry_delay`` (seconds) is what the attempt asked for; it takes the place of the task's delay and
+    said that another try is useless. ``jitter_key`` (:func:`instance_key`) names the instance: the same key and try give
+    the same instant. ``retry_delay`` (seconds) is what the attempt asked for; it takes the place of the task's delay and
     back-off.
     """
     if not retry_allowed:

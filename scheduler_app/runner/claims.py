@@ -45,8 +45,8 @@ class Claim:
     graph: Graph | None = None
 
     @property
-    def retry_key(self) -> str:
-        """Names the instance for the jitter of its retry delay."""
+    def label(self) -> str:
+        """Names the instance in a line of the log."""
         return f"{self.dag_id}/{self.run_id}/{self.task_id}/{self.map_index}"
 
 
@@ -78,6 +78,11 @@ _NO_TASK = {"id": 0, "fence": 0, "task_id": "", "map_index": -1, "try_number": 0
 _FORGET_XCOMS = """
 DELETE FROM scheduler_xcom x USING unnest(%s::bigint[], %s::text[], %s::int[]) AS w(run, task, map_index)
 WHERE x.dag_run_id = w.run AND x.task_id = w.task AND x.map_index = w.map_index
+"""
+_FORGET_XCOMS_OF = """
+DELETE FROM scheduler_xcom x USING scheduler_task_instance ti
+WHERE ti.id = ANY(%s::bigint[]) AND ti.try_number > 1
+  AND x.dag_run_id = ti.dag_run_id AND x.task_id = ti.task_id AND x.map_index = ti.map_index
 """
 
 _MAP_LENGTHS = """
@@ -139,6 +144,11 @@ def _rows(sql: str, ids: Sequence[int]) -> list[dict[str, Any]]:
         cursor.execute(sql, [list(ids)])
         names = [column.name for column in cursor.description]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+def forget_xcoms(ti_ids: Sequence[int]) -> None:
+    """Deletes what earlier tries of these task instances pushed; for a new try that begins without a hand-out."""
+    db.execute(_FORGET_XCOMS_OF, [list(ti_ids)])
 
 
 def _forget_xcoms(rows: Sequence[Mapping[str, Any]]) -> None:

@@ -65,7 +65,7 @@ def failed(claim: Claim, outcome: Mapping[str, Any], now: datetime) -> Decision:
         claim.max_tries,
         now,
         retry_allowed=outcome.get("retry", True),
-        jitter_key=claim.retry_key,
+        jitter_key=retries.instance_key(claim.run_pk, claim.task_id, claim.map_index),
         retry_delay=outcome.get("retry_delay"),
     )
     if isinstance(verdict, retries.Retry):

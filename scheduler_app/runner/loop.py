@@ -157,7 +157,7 @@ class Runner:
         except answers.Refusal as refusal:
             attempt.child.answer(request, error={"type": refusal.kind, "message": str(refusal)})
         except Exception as error:
-            log.exception("The request %s of %s failed", request.get("op"), attempt.claim.retry_key)
+            log.exception("The request %s of %s failed", request.get("op"), attempt.claim.label)
             attempt.child.answer(request, error={"type": type(error).__name__, "message": str(error)})
         else:
             attempt.child.answer(request, ok=ok)
@@ -176,9 +176,10 @@ class Runner:
 
     def _write(self) -> None:
         """Outcomes of all attempts that have ended, up to BATCH rows a transaction."""
-        foreign = [attempt for attempt, _ in self._ended if attempt.foreign]
+        # one that ended by itself all the same still says so: its end stays as a note
+        foreign = [attempt for attempt, report in self._ended if attempt.foreign and report.outcome is None]
         if foreign:
-            self._ended = [pair for pair in self._ended if not pair[0].foreign]
+            self._ended = [(one, report) for one, report in self._ended if not one.foreign or report.outcome]
             self._listener.done([attempt.key for attempt in foreign])
             for attempt in foreign:
                 _close(attempt, None)
@@ -201,7 +202,7 @@ class Runner:
             if len(reports) > 1:
                 middle = len(reports) // 2
                 return self._write_batch(reports[:middle]) | self._write_batch(reports[middle:])
-            log.exception("The outcome of %s cannot be stored", reports[0].claim.retry_key)
+            log.exception("The outcome of %s cannot be stored", reports[0].claim.label)
             return self._write_bare(reports[0], error)
 
     def _write_bare(self, report: Report, error: Exception) -> dict[int, Decision]:
@@ -211,7 +212,7 @@ class Runner:
         try:
             return self._database.do(lambda now: outcomes.write([bare], now))
         except (Error, ValueError, TypeError, KeyError):
-            log.exception("The end of %s cannot be written; it will count as lost", report.claim.retry_key)
+            log.exception("The end of %s cannot be written; it will count as lost", report.claim.label)
             return {}
 
     def _start(self) -> None:
@@ -256,7 +257,7 @@ class Runner:
         try:
             attempt.child = self._children.start(item.file, file, item.start, attempt)
         except (OSError, WireError) as error:
-            log.warning("%s cannot be started: %s", item.retry_key, error)
+            log.warning("%s cannot be started: %s", item.label, error)
             self.over(attempt, Exit(None, f"its process cannot be started: {error}"))
 
     def _watch(self) -> None:

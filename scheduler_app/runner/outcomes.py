@@ -16,8 +16,8 @@ from typing import Any
 from psycopg2.extras import Json
 
 from scheduler_app.engine import skip_lists, skips, states
-from scheduler_app.models import Callback, db, transitions
-from scheduler_app.models.effect import Wanted
+from scheduler_app.models import Callback, Trigger, db, transitions
+from scheduler_app.models.effect import NewTrigger, Wanted
 from scheduler_app.runner import asset_events, buffers
 from scheduler_app.runner.buffers import Buffer, Owner
 from scheduler_app.runner.claims import Claim
@@ -53,24 +53,33 @@ _LOCK = """
 SELECT ti.id, ti.fence, ti.state FROM scheduler_task_instance ti WHERE ti.id = ANY(%s::bigint[])
 ORDER BY ti.id FOR NO KEY UPDATE OF ti
 """
-_TRIGGERS = """
-INSERT INTO scheduler_trigger (classpath, kwargs, dag_id, bundle_name, bundle_version, created_date)
-SELECT w.classpath, w.kwargs, w.dag_id, coalesce(d.bundle_name, 'dags'), w.bundle_version, %s
-FROM unnest(%s::text[], %s::jsonb[], %s::text[], %s::text[]) WITH ORDINALITY
-    AS w(classpath, kwargs, dag_id, bundle_version, place)
-LEFT JOIN scheduler_dag d ON d.dag_id = w.dag_id
-ORDER BY w.place RETURNING id
-"""
 
 
 def write(reports: Sequence[Report], now: datetime) -> dict[int, Decision]:
-    """Writes up to :data:`BATCH` reports; what was decided for each row that was still the attempt's own, by its id."""
-    if not all(map(_is_plain, reports)):
-        return _write_mixed(reports, now)
-    decided = _write_plain(reports, now)
-    # A row that did not move may have been cleared while its task ran.
+    """Writes up to :data:`BATCH` reports; what was decided for each row that was still the attempt's own, by its id.
+
+    An end that comes too late, because a person or the scheduler ended the row otherwise, stays as a note (BC-75).
+    """
+    decided = _write_plain(reports, now) if all(map(_is_plain, reports)) else _write_mixed(reports, now)
     rest = [report for report in reports if report.claim.ti_id not in decided]
-    return decided | _write_mixed(rest, now) if rest else decided
+    if rest and all(map(_is_plain, reports)):
+        # A row that did not move may have been cleared while its task ran.
+        decided |= _write_mixed(rest, now)
+    _note_late([report for report in rest if report.claim.ti_id not in decided], now)
+    return decided
+
+
+def _note_late(reports: Sequence[Report], now: datetime) -> None:
+    said = [(report.claim, (report.outcome or {}).get("state")) for report in reports]
+    late = [(claim, state) for claim, state in said if state in (states.SUCCESS, states.FAILED, states.SKIPPED)]
+    if not late:
+        return
+    texts = [
+        f"Try {claim.try_number} reported {state} at {now:%Y-%m-%d %H:%M:%S} UTC, after this was decided otherwise."
+        for claim, state in late
+    ]
+    ids, fences = [claim.ti_id for claim, _ in late], [claim.fence for claim, _ in late]
+    db.execute(_NOTE_LATE, [ids, fences, [state for _, state in late], texts])
 
 
 def _is_plain(report: Report) -> bool:
@@ -166,17 +175,16 @@ def _move(own: Sequence[Report], decided: dict[int, Decision], now: datetime) ->
 
 def _add_triggers(members: Sequence[Report], now: datetime) -> list[int]:
     defers = [(report.outcome or {})["defer"] for report in members]
-    rows = db.fetch(
-        _TRIGGERS,
-        [
-            now,
-            [defer["classpath"] for defer in defers],
-            [Json(defer.get("kwargs") or {}) for defer in defers],
-            [report.claim.dag_id for report in members],
-            [report.claim.file.bundle_version or None for report in members],
-        ],
-    )
-    return [row[0] for row in rows]
+    new = [
+        NewTrigger(
+            defer["classpath"],
+            defer.get("kwargs") or {},
+            report.claim.dag_id,
+            report.claim.file.bundle_version or None,
+        )
+        for report, defer in zip(members, defers, strict=True)
+    ]
+    return Trigger.objects.add(new, now)
 
 
 def _skip(

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from scheduler_app import metrics
 from scheduler_app.engine import states
 from scheduler_app.engine.dag import Task
-from scheduler_app.engine.retries import Retry, after_failure
+from scheduler_app.engine.retries import Retry, after_failure, instance_key
 from scheduler_app.models import Callback, TaskInstance, graphs, transitions
 from scheduler_app.models.effect import Wanted
 
@@ -87,7 +87,8 @@ def _judge(row: TaskInstance, task: Task, reason: str, now: datetime) -> tuple[s
     if row.state not in (states.RUNNING, states.DEFERRED):
         return "", {}
     metrics.TASKS_LOST.inc()
-    fate = after_failure(task, row.try_number, row.max_tries, now, jitter_key=f"{row.dag_run_id}.{row.task_id}")
+    key = instance_key(row.dag_run_id, row.task_id, row.map_index)
+    fate = after_failure(task, row.try_number, row.max_tries, now, jitter_key=key)
     if isinstance(fate, Retry):
         return "retry", {"reason": reason, "next_at": fate.at}
     return "fail", {"reason": f"{reason} {fate.reason}"}

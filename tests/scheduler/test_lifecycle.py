@@ -217,12 +217,27 @@ def test_BC_75_a_task_marked_failed_stays_failed_whatever_its_process_says(scene
     task = scene.task(run, "a")
     scene.begin(task)
     transitions.tasks("mark_failed", [task.pk], scene.now, reason="marked failed by ann")
+    TaskInstance.objects.update(note="Ann: the file is broken", note_by="ann")
     before = TaskInstance.objects.values().get()
     assert scene.end(task) == 0
-    assert TaskInstance.objects.values().get() == before
+    late = "Try 1 reported success at 2026-03-01 12:00:00 UTC, after this was decided otherwise."
+    after = TaskInstance.objects.values().get()
+    assert after == before | {"note": f"Ann: the file is broken\n{late}"}
     assert (before["state"], before["reason"]) == ("failed", "marked failed by ann")
     scene.tick()
     assert ended(scene, run)[0] == "failed"
+
+
+def test_BC_75_a_report_that_is_written_twice_or_is_of_a_cleared_try_leaves_no_note(scene: Scene) -> None:
+    run = scene.run("a; b")
+    scene.tick()
+    twice, cleared = scene.task(run, "a"), scene.task(run, "b")
+    scene.begin(twice, cleared)
+    assert scene.end(twice) == 1
+    transitions.tasks("mark_failed", [cleared.pk], scene.now)
+    transitions.tasks("clear", [cleared.pk], scene.now)
+    assert scene.end(twice, cleared) == 0
+    assert list(TaskInstance.objects.values_list("note", flat=True)) == [None, None]
 
 
 def test_BC_77_clearing_a_task_of_a_running_run_keeps_the_runs_start(scene: Scene) -> None:

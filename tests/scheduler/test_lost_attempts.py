@@ -22,6 +22,7 @@ from scheduler_app.models import (
     graphs,
     transitions,
 )
+from scheduler_app.runner.decide import decide
 from scheduler_app.scheduler import lost
 from scheduler_app.scheduler.phases.adopt_orphans import LOST_HAND_OUTS_LIMIT
 from tests.rows import at
@@ -57,6 +58,18 @@ def test_BC_57_a_killed_process_is_retried_with_its_reason(scene: Scene) -> None
     scene.tick()
     assert (scene.states(run), scene.begin(attempt)) == ({"a": "queued"}, 1)
     assert scene.task(run, "a").try_number == 2
+
+
+def test_a_retry_comes_at_one_instant_whoever_judges_the_failed_try(scene: Scene) -> None:
+    backs_off = {"a": {"retries": 2, "retry_delay": 60.0, "retry_exponential_backoff": 2.0}}
+    run = scene.run(scene.dag("a", tasks=backs_off))
+    scene.tick()
+    task = scene.task(run, "a")
+    scene.begin(task)
+    reported = decide(scene.claims[task.pk], {"state": "failed"}, "", "running", scene.now)
+    scene.die(task)
+    scene.phase("sync_executors")
+    assert scene.task(run, "a").next_at == reported.columns["next_at"]
 
 
 def test_S_18_a_running_task_whose_process_is_gone_does_not_wait_for_its_heartbeat(scene: Scene) -> None:
