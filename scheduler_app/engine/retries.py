@@ -39,9 +39,9 @@ def after_failure(
     """What becomes of try ``try_number`` (1 = the first), which failed at ``ended_at``.
 
     ``max_tries`` is the instance's (clearing raises it), not the task's. ``retry_allowed`` false: the attempt itself
-    said that another try is useless. ``jitter_key`` (:func:`instance_key`) names the instance: the same key and try give
-    the same instant. ``retry_delay`` (seconds) is what the attempt asked for; it takes the place of the task's delay and
-    back-off.
+    said that another try is useless. ``jitter_key`` (:func:`instance_key`) names the instance: the same key and try
+    give the same instant. ``retry_delay`` (seconds) is what the attempt asked for; it takes the place of the task's
+    delay and back-off.
     """
     if not retry_allowed:
         return Fail("It failed and asked for no further try.")

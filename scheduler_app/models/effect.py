@@ -145,6 +145,37 @@ class Audit(models.Model):
         return f"{self.when:%Y-%m-%d %H:%M:%S} {self.owner} {self.event}"
 
 
+class NewTrigger(NamedTuple):
+    """A trigger to store; `kwargs` in the encoding of ``wire``."""
+
+    classpath: str
+    kwargs: dict[str, Any]
+    dag_id: str
+    bundle_version: str | None = None
+
+
+class TriggerQuerySet(models.QuerySet["Trigger"]):
+    def add(self, new: Sequence[NewTrigger], now: datetime) -> list[int]:
+        """Stores triggers in the transaction of the deferrals that wait for them; their ids, in order."""
+        if not new:
+            return []
+        rows = db.fetch(
+            "INSERT INTO scheduler_trigger (classpath, kwargs, dag_id, bundle_name, bundle_version, created_date)"
+            " SELECT w.classpath, w.kwargs, w.dag_id, coalesce(d.bundle_name, 'dags'), w.bundle_version, %s"
+            " FROM unnest(%s::text[], %s::jsonb[], %s::text[], %s::text[]) WITH ORDINALITY"
+            " AS w(classpath, kwargs, dag_id, bundle_version, place)"
+            " LEFT JOIN scheduler_dag d ON d.dag_id = w.dag_id ORDER BY w.place RETURNING id",
+            [
+                now,
+                [one.classpath for one in new],
+                [json.dumps(one.kwargs) for one in new],
+                [one.dag_id for one in new],
+                [one.bundle_version for one in new],
+            ],
+        )
+        return [row[0] for row in rows]
+
+
 class Trigger(models.Model):
     """What a deferred task waits for: a class of the user's, run by a triggerer's child."""
 
@@ -159,6 +190,8 @@ class Trigger(models.Model):
     #: the triggerer that holds it, and until when unless it says so again
     triggerer_id = models.BigIntegerField(null=True, blank=True)
     claimed_until = models.DateTimeField(null=True, blank=True)
+
+    objects = TriggerQuerySet.as_manager()
 
     class Meta:
         db_table = "scheduler_trigger"

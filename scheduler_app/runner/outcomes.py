@@ -55,6 +55,23 @@ ORDER BY ti.id FOR NO KEY UPDATE OF ti
 """
 
 
+#: Of a note, what a row keeps (characters): as much as the API lets a person write.
+_NOTE_LENGTH = 1000
+#: A report that says what the row says already is one that was written twice.
+_NOTE_LATE = f"""
+WITH w AS (SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::text[]) AS w(id, fence, state, text)),
+locked AS MATERIALIZED (
+    SELECT ti.id, w.text FROM scheduler_task_instance ti JOIN w ON w.id = ti.id
+    WHERE ti.fence = w.fence AND ti.state IN ('success', 'failed', 'skipped') AND ti.state <> w.state
+    ORDER BY ti.id FOR NO KEY UPDATE OF ti
+)
+UPDATE scheduler_task_instance ti
+SET note = left(concat_ws(E'\n', nullif(ti.note, ''), locked.text), {_NOTE_LENGTH}),
+    note_by = coalesce(ti.note_by, 'scheduler')
+FROM locked WHERE ti.id = locked.id
+"""
+
+
 def write(reports: Sequence[Report], now: datetime) -> dict[int, Decision]:
     """Writes up to :data:`BATCH` reports; what was decided for each row that was still the attempt's own, by its id.
 
