@@ -70,6 +70,9 @@ class Task:
     on_failure_fail_dagrun: bool = False
     #: nothing to execute: an EmptyOperator without callbacks, outlets or pre/post hooks; it succeeds without a hand-out
     is_empty: bool = False
+    #: it begins in a trigger, without a hand-out: {"classpath", "kwargs", "next_method", "next_kwargs", "timeout" (s or
+    #: null)}, the values encoded
+    start_trigger: Json = None
     #: BranchMixin/ShortCircuit/LatestOnly: may skip its followers when it ends
     can_skip_downstream: bool = False
     #: what it is mapped over (MapInput document), None for a task that is not mapped itself

@@ -19,6 +19,7 @@ from scheduler_app.engine.graph import Graph
 from scheduler_app.engine.mapping import Length
 from scheduler_app.engine.past import PastFact, Previous, past_refusal
 from scheduler_app.engine.states import (
+    DEFERRED,
     NONE,
     REMOVED,
     SCHEDULED,
@@ -175,6 +176,9 @@ def _run(board: Board, task: Task, place: int, ti: Ti, found: Look) -> None:
         states[place] = SUCCESS
         found.touched.add(ti[1])
         found.moves.append(Move(ti[0], "settle"))
+    elif task.start_trigger is not None and states[place] != UP_FOR_RESCHEDULE:
+        states[place] = DEFERRED
+        found.moves.append(Move(ti[0], "start_deferred"))
     else:
         states[place] = SCHEDULED
         found.moves.append(Move(ti[0], "schedule"))

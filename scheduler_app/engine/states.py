@@ -56,6 +56,8 @@ WITH_PROCESS: Final[frozenset[State]] = frozenset({RUNNING, RESTARTING})
 TASK_VERBS: Final[dict[str, tuple[frozenset[State], State]]] = {
     # schedule_tasks: its upstreams and dates allow it
     "schedule": (frozenset({NONE, UP_FOR_RETRY, UP_FOR_RESCHEDULE}), SCHEDULED),
+    # its first step is a trigger: a new try begins, deferred, without a hand-out
+    "start_deferred": (frozenset({NONE, UP_FOR_RETRY}), DEFERRED),
     # a trigger fired, or a deferral that needs user code to end
     "resume": (frozenset({DEFERRED}), SCHEDULED),
     # nothing to execute: it succeeds without a hand-out

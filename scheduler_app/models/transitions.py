@@ -79,6 +79,16 @@ _TASK_SETS: dict[str, dict[str, str]] = {
         "first_start_date": "CASE WHEN ti.state = 'up_for_reschedule' THEN ti.first_start_date END",
         "start_date": "CASE WHEN ti.state = 'up_for_reschedule' THEN ti.start_date END",
     },
+    "start_deferred": {
+        "fence": "ti.fence + 1",
+        "try_number": "ti.try_number + 1",
+        "scheduled_when": NOW,
+        "first_start_date": NOW,
+        "start_date": NOW,
+        "end_date": "NULL",
+        "next_at": "NULL",
+        "reason": "NULL",
+    },
     "resume": {"scheduled_when": NOW, "trigger_id": "NULL", "trigger_timeout": "NULL"},
     "settle": {
         "try_number": "ti.try_number + 1",

@@ -19,6 +19,7 @@ from scheduler_app.sdk.params import Param, ParamsDict
 from scheduler_app.sdk.sensor_base import BaseSensorOperator
 from scheduler_app.sdk.task_group import TaskGroup
 from scheduler_app.sdk.weight import PriorityWeightStrategy
+from scheduler_app.wire import encode
 
 Json = Any
 
@@ -117,6 +118,7 @@ def _task(task: Any) -> schema.Task:
         is_teardown=bool(task.is_teardown),
         on_failure_fail_dagrun=bool(task.on_failure_fail_dagrun),
         is_empty=_is_empty(task, operator_class, callbacks),
+        start_trigger=_start_trigger(task),
         can_skip_downstream=bool(operator_class.inherits_from_skipmixin),
         mapped=task.expand_input.to_doc() if task.is_mapped else None,
         map_index_template=task.map_index_template,
@@ -149,6 +151,23 @@ def _is_empty(task: Any, operator_class: type, callbacks: tuple[str, ...]) -> bo
         return False
     hooks = task._pre_execute_hook or task._post_execute_hook
     return not ({"execute", "success"} & set(callbacks) or hooks or task.outlets or task.inlets)
+
+
+def _start_trigger(task: Any) -> dict[str, Any] | None:
+    """How the task begins in a trigger; a mapped or templated one is handed out first, and its process defers it."""
+    begin = task.start_trigger_args
+    if task.is_mapped or not task.start_from_trigger or begin is None:
+        return None
+    kwargs = encode(begin.trigger_kwargs or {}, "trigger_kwargs")
+    if "{{" in str(kwargs) or "{%" in str(kwargs):
+        return None
+    return {
+        "classpath": begin.trigger_cls,
+        "kwargs": kwargs,
+        "next_method": begin.next_method,
+        "next_kwargs": encode(begin.next_kwargs or {}, "next_kwargs"),
+        "timeout": seconds(begin.timeout),
+    }
 
 
 def _custom_weight(task: Any, strategy: PriorityWeightStrategy) -> int | None:

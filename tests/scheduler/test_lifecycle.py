@@ -7,7 +7,17 @@ from datetime import timedelta
 
 import pytest
 
-from scheduler_app.models import Callback, DagModel, DagRun, TaskInstance, TaskInstanceHistory, Wake, db, transitions
+from scheduler_app.models import (
+    Callback,
+    DagModel,
+    DagRun,
+    TaskInstance,
+    TaskInstanceHistory,
+    Trigger,
+    Wake,
+    db,
+    transitions,
+)
 from scheduler_app.scheduler.loop import PHASES
 from tests.rows import at, trigger
 from tests.scheduler.scene import Scene
@@ -314,6 +324,33 @@ def test_S_47_a_look_overwrites_nothing_that_a_person_did_meanwhile(
     monkeypatch.setattr(transitions, "tasks", a_person_is_faster)
     scene.phase("schedule_tasks")
     assert scene.states(run) == {"a": "success", "b": "scheduled"}
+
+
+START = {"classpath": "a.Trigger", "kwargs": {"n": 1}, "next_method": "go_on", "next_kwargs": {"k": 2}, "timeout": 60.0}
+
+
+def test_a_task_that_begins_in_a_trigger_is_deferred_without_a_hand_out(scene: Scene) -> None:
+    run = scene.run(scene.dag("first >> waits", tasks={"waits": {"start_trigger": START, "retries": 1}}))
+    scene.tick()
+    scene.begin(scene.task(run, "first"))
+    scene.end(scene.task(run, "first"))
+    scene.tick()
+    waits = scene.task(run, "waits")
+    assert (waits.state, waits.try_number, waits.fence, waits.start_date) == ("deferred", 1, 1, scene.now)
+    assert (waits.next_method, waits.next_kwargs) == ("go_on", {"k": 2})
+    assert waits.trigger_timeout == scene.now + timedelta(seconds=60)
+    trigger = Trigger.objects.get(pk=waits.trigger_id)
+    assert (trigger.classpath, trigger.kwargs, trigger.dag_id) == ("a.Trigger", {"n": 1}, "dag")
+    assert scene.handed() == ["first"]
+    transitions.tasks("resume", [waits.pk], scene.now)
+    scene.tick()
+    scene.begin(waits)
+    assert (scene.task(run, "waits").try_number, scene.handed()) == (1, ["first", "waits"])
+    scene.end(waits, state="failed", retry=True)
+    scene.wait(1000)
+    scene.tick()
+    waits.refresh_from_db()
+    assert (waits.state, waits.try_number, Trigger.objects.count()) == ("deferred", 2, 2)
 
 
 # ── ends ─────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -9,8 +9,10 @@ import sys
 import time
 from typing import Any
 
+import pendulum
 import pytest
 
+from scheduler_app import wire
 from scheduler_app.sdk import (
     DAG,
     Asset,
@@ -34,6 +36,8 @@ from scheduler_app.sdk.exceptions import (
     AirflowTaskTimeout,
 )
 from scheduler_app.sdk.retry_policy import ExceptionRetryPolicy, RetryAction, RetryRule
+from scheduler_app.sdk.sensors.date_time import DateTimeSensorAsync
+from scheduler_app.sdk.serialize import serialize
 from scheduler_app.sdk.triggers.base import StartTriggerArgs
 from scheduler_app.sdk.triggers.temporal import DateTimeTrigger
 from scheduler_app.usercode.execute import run_callback
@@ -213,6 +217,22 @@ def test_a_task_may_begin_in_a_trigger() -> None:
         Begins(task_id="t")
     outcome = attempt(dag, "t")
     assert (outcome["state"], outcome["defer"]["next_method"]) == ("deferred", "go_on")
+
+
+def test_a_task_that_begins_in_a_trigger_says_so_in_the_document() -> None:
+    moment = dt.datetime(2024, 3, 15, 12, tzinfo=dt.UTC)
+    with DAG("d") as dag:
+        DateTimeSensorAsync(task_id="t", target_time=moment, start_from_trigger=True, timeout=60)
+        DateTimeSensorAsync(task_id="plain", target_time="{{ ds }}")
+    tasks = {task["task_id"]: task for task in serialize(dag)["tasks"]}
+    assert tasks["t"]["start_trigger"] == {
+        "classpath": "airflow.providers.standard.triggers.temporal.DateTimeTrigger",
+        "kwargs": wire.encode({"moment": pendulum.instance(moment), "end_from_trigger": False}),
+        "next_method": "execute_complete",
+        "next_kwargs": {},
+        "timeout": 60.0,
+    }
+    assert "start_trigger" not in tasks["plain"]
 
 
 def test_execution_timeout_interrupts_and_kills_and_may_be_retried() -> None:

@@ -22,7 +22,7 @@ from scheduler_app.engine.outcome import Outcome, deadlock, fail_fast_moves, out
 from scheduler_app.engine.readiness import Look, Move, RunFact, Ti, look
 from scheduler_app.models import Wake, creation, db, facts, graphs, transitions
 from scheduler_app.models.facts import RunRow
-from scheduler_app.scheduler import following, run_ends
+from scheduler_app.scheduler import deferring, following, run_ends
 from scheduler_app.scheduler.tick import Tick, backoff, error_text
 
 #: Wakes that one look for due runs reads.
@@ -276,14 +276,18 @@ def _apply(looked: Sequence[_Looked], tick: Tick) -> None:
     by_verb: dict[str, list[Move]] = defaultdict(list)
     expansions: list[tuple[int, str, int]] = []
     again: list[tuple[int, str]] = []
+    begins: list[deferring.Begin] = []
     for one in looked:
         ended = _fail_fast(one)  # first: it takes moves out of the look
         for move in (*one.found.moves, *ended):
             by_verb[move.verb].append(move)
+        begins += _begins(one)
         for task_id, length in one.found.expand:
             expansions.append((one.row.id, task_id, length))
             again.append((one.row.id, task_id))
         again += [(one.row.id, task_id) for task_id in one.found.touched]
+    by_verb.pop("start_deferred", None)
+    deferring.start(begins, tick.now)
     for verb, moves in by_verb.items():
         moves.sort(key=lambda move: move.ti_id)
         reasons = {} if verb in ("schedule", "settle") else {"reason": [move.reason for move in moves]}
@@ -292,6 +296,17 @@ def _apply(looked: Sequence[_Looked], tick: Tick) -> None:
             metrics.TASKS_SCHEDULED.inc(len(moved))
     creation.expand(expansions)
     Wake.objects.add([run for run, _ in again], "task_ended", tick.now, [task for _, task in again])
+
+
+def _begins(one: _Looked) -> list[deferring.Begin]:
+    """Those whose first step is a trigger."""
+    ids = {move.ti_id for move in one.found.moves if move.verb == "start_deferred"}
+    tasks = one.graph.tasks
+    return (
+        [deferring.Begin(ti.id, one.row.id, one.row.dag_id, tasks[ti.task_id]) for ti in one.tis if ti.id in ids]
+        if ids
+        else []
+    )
 
 
 def _fail_fast(one: _Looked) -> list[Move]:

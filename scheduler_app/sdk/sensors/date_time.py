@@ -7,6 +7,7 @@ from typing import Any
 
 from scheduler_app.sdk import timezone
 from scheduler_app.sdk.sensor_base import BaseSensorOperator
+from scheduler_app.sdk.triggers.base import StartTriggerArgs
 
 
 class DateTimeSensor(BaseSensorOperator):
@@ -33,11 +34,22 @@ class DateTimeSensor(BaseSensorOperator):
 
 
 class DateTimeSensorAsync(DateTimeSensor):
-    """The same, in the triggerer."""
+    """The same, in the triggerer. ``start_from_trigger``: without a process first; ``target_time`` is no template then.
+
+    ``end_from_trigger``: it succeeds when the time has come, without a process after.
+    """
 
     def __init__(self, *, start_from_trigger: bool = False, end_from_trigger: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.end_from_trigger = end_from_trigger
+        self.start_from_trigger = start_from_trigger
+        if start_from_trigger:
+            self.start_trigger_args = StartTriggerArgs(
+                trigger_cls="airflow.providers.standard.triggers.temporal.DateTimeTrigger",
+                trigger_kwargs={"moment": self.moment, "end_from_trigger": end_from_trigger},
+                next_method="execute_complete",
+                timeout=dt.timedelta(seconds=self.timeout),
+            )
 
     def execute(self, context: Any) -> Any:
         from scheduler_app.sdk.triggers.temporal import DateTimeTrigger
