@@ -98,6 +98,20 @@ def ago(context: Context, moment: datetime | None, empty: str = "–") -> SafeSt
     return empty if moment is None else _time(moment, relative(moment, context["now"]))
 
 
+@register.filter
+def moment(text: str) -> datetime:
+    """The moment that an ISO 8601 text says."""
+    return datetime.fromisoformat(text)
+
+
+@register.filter
+def plain(value: Any) -> Any:
+    """A value of a details list: a moment exactly, in the reader's zone, a dash for none, anything else as it is."""
+    if isinstance(value, datetime):
+        return exact(value)
+    return "–" if value in (None, "") else value
+
+
 def _time(moment: datetime, text: str) -> SafeString:
     stamp = moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     title = f"{timezone.localtime(moment):%Y-%m-%d %H:%M:%S %Z}"
@@ -240,6 +254,21 @@ COMPONENT_LABELS = {
 @register.filter
 def component(job_type: str) -> str:
     return str(COMPONENT_LABELS.get(job_type, job_type))
+
+
+HIT_KINDS = {
+    "dag": gettext_lazy("DAG"),
+    "task": gettext_lazy("task"),
+    "run": gettext_lazy("run"),
+    "page": gettext_lazy("page"),
+    "action": gettext_lazy("do"),
+}
+
+
+@register.filter
+def hit_kind(kind: str) -> str:
+    """The word for a kind of search result."""
+    return str(HIT_KINDS[kind])
 
 
 @register.simple_tag

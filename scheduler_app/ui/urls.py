@@ -26,6 +26,7 @@ from . import (
     preferences,
     run,
     run_list,
+    search,
     task,
     trigger,
 )
@@ -38,6 +39,7 @@ urlpatterns = [
     path("logout/", LogoutView.as_view(), name="logout"),
     path("healthz", jobs.healthz, name="healthz"),
     path("live/", live.poll, name="live"),
+    path("search/", search.show, name="search"),
     path("me/", preferences.save, name="preferences"),
     # DAGs
     path("dags/", dag_list.show, name="dags"),

@@ -79,6 +79,14 @@ document.addEventListener("click", (event) => {
   for (const menu of all("details.menu[open]")) if (!menu.contains(event.target)) menu.open = false;
 });
 
+// Search in a dialog: the page behind the link, without its frame.
+async function palette(event) {
+  event.preventDefault();
+  (await import("./palette.js")).open(find("#palette"), find("#search").href);
+}
+find("#search")?.addEventListener("click", (event) => { if (!event.ctrlKey && !event.metaKey && !event.shiftKey) palette(event); });
+document.addEventListener("keydown", (event) => { if ((event.ctrlKey || event.metaKey) && event.key === "k") palette(event); });
+
 // Keys: never in inputs, never with a modifier; "/" goes to the filter, "g d" and its kin to a page.
 let leader = false;
 const places = { h: "/", d: "/dags/", r: "/runs/", p: "/pools/", j: "/jobs/", a: "/audit/" };

@@ -40,6 +40,7 @@ PAGES = (
     "/dags/sales/runs/r1/tasks/load/?tab=rendered",
     "/dags/sales/runs/r1/tasks/load/?tab=details",
     "/runs/",
+    "/search/?q=sal",
     "/pools/",
     "/jobs/",
     "/import-errors/",
@@ -187,6 +188,7 @@ COSTS = {
     "/dags/dag_000/runs/": 5,
     "/dags/dag_000/runs/r0/": 7,
     "/dags/dag_000/runs/r0/tasks/check/": 8,
+    "/search/?q=dag": 5,
     "/pools/": 7,
     "/jobs/": 5,
     "/audit/": 4,
@@ -354,7 +356,7 @@ def test_a_scheduled_task_names_the_full_pool_and_its_place(admin: Client) -> No
     TaskInstance.objects.filter(dag_run=run).update(pool="narrow")
     html = body(admin, "/dags/sales/runs/r1/tasks/check/")
     assert "Pool narrow" in html
-    assert "It is the next of its pool." in html
+    assert "It is the next of pool narrow." in html
 
 
 def test_the_log_is_shown_with_levels_and_its_error(admin: Client, sales: DagRun, log_folder: Path) -> None:

@@ -30,6 +30,7 @@ PAGES = (
     "/dags/sales/runs/r1/tasks/load/",
     "/dags/sales/runs/r1/tasks/check/?tab=details",
     "/runs/",
+    "/search/?q=sal",
     "/pools/",
     "/jobs/",
     "/import-errors/",

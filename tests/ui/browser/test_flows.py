@@ -121,3 +121,23 @@ def test_the_theme_is_switched_and_kept(open_page: Open) -> None:
     page.reload()
     assert page.get_attribute("html", "data-theme") == "dark"
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(14, 16, 20)"
+
+
+def test_the_palette_finds_with_keys_alone_and_acts(open_page: Open) -> None:
+    for name in ("sales", "stock"):
+        factory.make_dag(name, now=db.clock())
+    page = open_page("/pools/")
+    page.keyboard.press("Control+k")
+    page.locator("#palette-text").wait_for()
+    page.keyboard.type("stock")
+    eventually(page, "#palette .hits [data-chosen]", "stock")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/dags/stock/")
+    page.keyboard.press("Control+k")
+    page.locator("#palette-text").wait_for()
+    page.keyboard.type("pause sales")
+    eventually(page, "#palette .hits [data-chosen]", "Pause sales")
+    page.keyboard.press("Enter")
+    eventually(page, ".toast", "sales is paused.")
+    assert DagModel.objects.get(pk="sales").is_paused
+    assert page.url.endswith("/dags/stock/")
