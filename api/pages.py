@@ -13,6 +13,8 @@ from django.db.models import F, Q, QuerySet
 from django.http import QueryDict
 
 from scheduler_app.conf import conf
+from scheduler_app.queries import merged, totals
+from scheduler_app.queries.merged import Parts
 
 from . import errors, params
 
@@ -25,12 +27,14 @@ COUNTED = 1000
 class Page:
     rows: list[Any]
     total: int
+    #: up to which number totals are counted, when this one is not
+    counted_to: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CursorPage(Page):
-    next_cursor: str | None
-    previous_cursor: str | None
+    next_cursor: str | None = None
+    previous_cursor: str | None = None
 
 
 def window(query: QueryDict) -> tuple[int, int]:
@@ -70,34 +74,60 @@ def _order(names: Sequence[str], allowed: Mapping[str, str]) -> list[str]:
 Widen = Callable[[QuerySet[Any]], QuerySet[Any]]
 
 
-def page(rows: QuerySet[Any], query: QueryDict, widen: Widen | None = None) -> Page:
+def page(rows: QuerySet[Any], query: QueryDict, widen: Widen | None = None, parts: Parts | None = None) -> Page:
     """One page by ``limit`` and ``offset``, and how many rows there are: two statements, one when the page is all.
 
     With ``widen`` the page is chosen by keys alone and joined afterwards: sorting 500,000 task instances with all
-    their columns took 0.9 s.
+    their columns took 0.9 s. With ``parts`` an order is merged from those of its parts (``queries.merged``).
     """
     limit, offset = window(query)
-    return cut(rows, limit, offset, widen)
+    return cut(rows, limit, offset, widen, parts)
 
 
-def cut(rows: QuerySet[Any], limit: int, offset: int, widen: Widen | None = None) -> Page:
-    found = list(_widened(rows, slice(offset, offset + limit), widen)) if limit else []
+def cut(rows: QuerySet[Any], limit: int, offset: int, widen: Widen | None = None, parts: Parts | None = None) -> Page:
+    found = list(_widened(rows, slice(offset, offset + limit), widen, parts)) if limit else []
     if found and len(found) < limit:
         return Page(found, offset + len(found))
     if not found and limit and offset == 0:
         return Page([], 0)
-    return Page(found, rows.order_by().count())
+    number, exact = totals.total(rows, _split(rows, parts))
+    if exact:
+        return Page(found, number)
+    # A client that goes on until it has as many rows as there are must neither stop early nor go on for ever.
+    number = max(number, offset + len(found) + 1) if found or not limit else min(number, offset)
+    return Page(found, number, totals.EXACT)
 
 
-def _widened(rows: QuerySet[Any], part: slice, widen: Widen | None) -> QuerySet[Any]:
+def _widened(rows: QuerySet[Any], part: slice, widen: Widen | None, parts: Parts | None) -> QuerySet[Any]:
     if widen is None:
         return rows[part]
-    keys = rows.values("pk")[part]
+    split = _split(rows, parts)
+    if split is None:
+        keys: Any = rows.values("pk")[part]
+    else:
+        keys = merged.keys(rows, split, [_column(term) for term in rows.query.order_by], part)
     return widen(rows.model._base_manager.filter(pk__in=keys)).order_by(*rows.query.order_by)
 
 
+def _split(rows: QuerySet[Any], parts: Parts | None) -> Sequence[Q] | None:
+    order = rows.query.order_by
+    return parts.get(_column(order[0])[0]) if parts and order else None
+
+
+def _column(term: Any) -> tuple[str, bool]:
+    """Name and direction of one term of an order, which is a word or an expression."""
+    if isinstance(term, str):
+        return term.removeprefix("-"), term.startswith("-")
+    return term.expression.name, term.descending
+
+
 def by_cursor(
-    rows: QuerySet[Any], query: QueryDict, allowed: Mapping[str, str], default: Sequence[str], widen: Widen
+    rows: QuerySet[Any],
+    query: QueryDict,
+    allowed: Mapping[str, str],
+    default: Sequence[str],
+    widen: Widen,
+    parts: Parts | None = None,
 ) -> CursorPage:
     """One page after (or before) the place that ``cursor`` names. 400 for a cursor of another order, or no cursor."""
     limit, _ = window(query)
@@ -108,7 +138,7 @@ def by_cursor(
     if place is not None:
         rows = rows.filter(_beyond(fields, place["at"], backwards))
     order = [_sorting(field, backwards) for field in fields]
-    found = list(_widened(rows.order_by(*order), slice(0, limit + 1), widen))
+    found = list(_widened(rows.order_by(*order), slice(0, limit + 1), widen, parts))
     more = len(found) > limit
     found = found[:limit]
     if backwards:
@@ -118,6 +148,7 @@ def by_cursor(
     return CursorPage(
         found,
         total,
+        COUNTED,
         _cursor(fields, found[-1], back=False) if found and has_next else None,
         _cursor(fields, found[0], back=True) if found and has_previous else None,
     )
@@ -143,7 +174,9 @@ def _beyond(fields: Sequence[str], at: Sequence[Any], backwards: bool) -> Q:
             equal = Q(**{name: value})
         scope |= same & step
         same &= equal
-    return scope
+    first, down, value = fields[0].removeprefix("-"), fields[0].startswith("-") is not backwards, at[0]
+    # Said once more as one range, which an index can begin at; of the alternatives above it cannot.
+    return scope & Q(**{f"{first}__lte": value}) if down and value is not None else scope
 
 
 def _cursor(fields: Sequence[str], row: Any, *, back: bool) -> str:

@@ -12,6 +12,8 @@ from django.db.models import F, Q, QuerySet
 from django.http import QueryDict
 from django.utils.dateparse import parse_date, parse_datetime
 
+from scheduler_app.models import DagModel
+
 from . import errors
 from . import lookups as lookups  # registers ``ilike``
 
@@ -157,6 +159,21 @@ def matching(name: str, field: str) -> tuple[Param, Param]:
         return rows.filter(scope)
 
     return Param(f"{name}_pattern", text, pattern), Param(f"{name}_prefix_pattern", text, prefix)
+
+
+def of_dags(name: str, field: str) -> tuple[Param, ...]:
+    """As :func:`matching`, by the ids of DAGs: a thousand DAGs are searched instead of a million rows that name one."""
+
+    def through(param: Param) -> Param:
+        return Param(
+            param.name,
+            param.read,
+            lambda rows, value: rows.filter(
+                **{f"{field}__in": param.narrow(DagModel.objects.all(), value).values("pk")}
+            ),
+        )
+
+    return tuple(through(param) for param in matching(name, "dag_id"))
 
 
 def bounds(name: str, field: str = "", read: Read = moment) -> tuple[Param, ...]:

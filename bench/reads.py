@@ -2,8 +2,8 @@
 
 Every list endpoint with the filters and orders that people use, its first page and a deep one, and every page of the
 dashboard, in process as an administrator. One JSON line each: p50 and p95 in ms, the CPU of the web process and of the
-database's, and the number of statements (docs/performance.md explains the figures). It uses a throw-away database on DATABASE_URL, else
-an embedded one.
+database's, and the number of statements (docs/performance.md explains the figures). It uses a
+throw-away database on DATABASE_URL, else an embedded one.
 """
 
 from __future__ import annotations

@@ -106,8 +106,9 @@ class DagsView(Endpoint):
     kind = "dag"
 
     def get(self, request: Request) -> Response:
-        rows = queries.dags(_listed(self.actor, request, FILTERS))
-        found = pages.page(pages.ordered(rows, request.query_params, ORDER, ["dag_id"]), request.query_params)
+        rows = pages.ordered(_listed(self.actor, request, FILTERS), request.query_params, ORDER, ["dag_id"])
+        # The latest run of a DAG is looked up for the rows of the page, not for those that an offset passes.
+        found = pages.page(rows, request.query_params, lambda keys: queries.with_latest_run(queries.dags(keys)))
         return Response({"dags": [documents.dag(row) for row in found.rows], "total_entries": found.total})
 
     def patch(self, request: Request) -> Response:

@@ -21,7 +21,9 @@ from scheduler_app.conf import conf
 from scheduler_app.engine import states
 from scheduler_app.models import DagRun, XCom, db
 from scheduler_app.models.run import RUN_TYPES
+from scheduler_app.queries import merged
 from scheduler_app.queries import rows as queries
+from scheduler_app.queries.merged import Parts
 from scheduler_app.queries.rows import TaskNames
 
 from .. import bodies, errors, pages, params
@@ -48,7 +50,7 @@ FILTERS = (
     params.exact("bundle_version"),
     *params.matching("run_id", "run_id"),
     *params.matching("triggering_user_name", "triggering_user_name"),
-    *params.matching("dag_id", "dag__dag_id"),
+    *params.of_dags("dag_id", "dag"),
     *params.matching("partition_key", "partition_key"),
     params.Param(
         "consuming_asset_pattern",
@@ -91,28 +93,27 @@ def visible_run(actor: Actor, dag_id: str, run_id: str) -> DagRun:
 
 
 def listing(
-    key: str, rows: Any, query: QueryDict, order: dict[str, str], default: list[str], widen: Any, write: Any
+    key: str,
+    rows: Any,
+    query: QueryDict,
+    order: dict[str, str],
+    default: list[str],
+    widen: Any,
+    write: Any,
+    parts: Parts | None = None,
 ) -> Response:
     """The answer of a list that knows both pages and cursors."""
     if "cursor" in query:
-        found = pages.by_cursor(rows, query, order, default, widen)
-        return Response(
-            {
-                key: write(found.rows),
-                "total_entries": found.total,
-                "total_entries_limit": pages.COUNTED,
-                "next_cursor": found.next_cursor,
-                "previous_cursor": found.previous_cursor,
-            }
-        )
-    page = pages.page(pages.ordered(rows, query, order, default), query, widen)
+        found: Any = pages.by_cursor(rows, query, order, default, widen, parts)
+    else:
+        found = pages.page(pages.ordered(rows, query, order, default), query, widen, parts)
     return Response(
         {
-            key: write(page.rows),
-            "total_entries": page.total,
-            "total_entries_limit": None,
-            "next_cursor": None,
-            "previous_cursor": None,
+            key: write(found.rows),
+            "total_entries": found.total,
+            "total_entries_limit": found.counted_to,
+            "next_cursor": getattr(found, "next_cursor", None),
+            "previous_cursor": getattr(found, "previous_cursor", None),
         }
     )
 
@@ -141,7 +142,8 @@ class RunsView(Endpoint):
             visible(self.actor, dag_id)
             rows = rows.filter(dag_id=dag_id)
         rows = params.narrow(rows, FILTERS, request.query_params)
-        return listing("dag_runs", rows, request.query_params, ORDER, ["id"], queries.runs, _write)
+        parts = merged.RUNS if dag_id == "~" else None
+        return listing("dag_runs", rows, request.query_params, ORDER, ["id"], queries.runs, _write, parts)
 
     def post(self, request: Request, dag_id: str) -> Response:
         body = bodies.read(request, TriggerBody)
@@ -273,7 +275,7 @@ class RunsBatchView(Endpoint):
             raise errors.not_valid("literal_error", ["path", "dag_id"], "Input should be '~'", dag_id)
         query = as_query(bodies.read(request, RunsBatchBody))
         rows = params.narrow(queries.timed_runs(access.runs(self.actor)), BATCH_FILTERS, query)
-        return listing("dag_runs", rows, query, ORDER, ["id"], queries.runs, _write)
+        return listing("dag_runs", rows, query, ORDER, ["id"], queries.runs, _write, merged.RUNS)
 
 
 class UpstreamEventsView(Endpoint):

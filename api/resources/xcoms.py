@@ -86,7 +86,7 @@ class XComsView(Endpoint):
     kind = "xcom"
 
     def get(self, request: Request, dag_id: str, dag_run_id: str, task_id: str) -> Response:
-        rows = queries.xcoms(access.xcoms(self.actor)).defer("value")
+        rows = access.xcoms(self.actor)
         if dag_id != "~" and dag_run_id != "~":
             rows = rows.filter(dag_run_id=visible_run(self.actor, dag_id, dag_run_id).pk)
         elif dag_id != "~":
@@ -97,7 +97,8 @@ class XComsView(Endpoint):
             rows = rows.filter(task_id=task_id)
         rows = params.narrow(rows, FILTERS, request.query_params)
         default = ["dag_id", "task_id", "run_id", "map_index", "key"]
-        found = pages.page(pages.ordered(rows, request.query_params, ORDER, default), request.query_params)
+        ordered = pages.ordered(rows, request.query_params, ORDER, default)
+        found = pages.page(ordered, request.query_params, lambda keys: queries.xcoms(keys).defer("value"))
         return Response({"xcom_entries": documents(found.rows), "total_entries": found.total})
 
     def post(self, request: Request, dag_id: str, dag_run_id: str, task_id: str) -> Response:

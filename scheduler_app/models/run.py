@@ -95,6 +95,13 @@ class DagRun(Held):
             models.Index(fields=["dag", "logical_date"], name="dag_run_by_logical_date"),
             models.Index(fields=["dag", "-run_after", "-id"], name="dag_run_newest"),
             models.Index(fields=["-end_date"], condition=Q(state="failed"), name="dag_run_failed"),
+            # what people read: the newest of all DAGs, and the finished ones by their start (queries/merged.py)
+            models.Index(fields=["run_after", "id"], name="dag_run_by_run_after"),
+            models.Index(
+                fields=["state", "start_date", "id"],
+                condition=Q(state__in=sorted(states.RUN_FINISHED)),
+                name="dag_run_by_start",
+            ),
         ]
 
     def __str__(self) -> str:

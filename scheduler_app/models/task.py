@@ -12,6 +12,7 @@ from .hold import Held
 from .run import DagRun
 
 _UNFINISHED = sorted(state for state in states.UNFINISHED if state is not None)
+_FINISHED = sorted(state for state in states.FINISHED if state is not None)
 _ACTIVE = sorted(state for state in states.ACTIVE if state is not None)
 
 
@@ -139,7 +140,10 @@ class TaskInstance(Tried, Held):
                 fields=["handed_out_at"], condition=Q(state="queued", handed_out_at__isnull=False), name="ti_handed_out"
             ),
             models.Index(fields=["trigger_timeout"], condition=Q(state="deferred"), name="ti_deferred"),
-            models.Index(fields=["-end_date"], condition=Q(state="failed"), name="ti_failed"),
+            # what people read: on finished rows alone, each entered once, when the row ends (queries/merged.py)
+            models.Index(fields=["state", "start_date", "id"], condition=Q(state__in=_FINISHED), name="ti_by_start"),
+            models.Index(fields=["state", "end_date", "id"], condition=Q(state__in=_FINISHED), name="ti_by_end"),
+            models.Index(fields=["map_index", "id"], condition=Q(map_index__gte=0), name="ti_mapped"),
         ]
 
     def __str__(self) -> str:
@@ -198,6 +202,8 @@ class XCom(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["dag_run", "task_id", "key", "map_index"], name="xcom_once"),
         ]
+        # the list over all runs: its order begins so, and what follows is sorted for one task at a time
+        indexes = [models.Index(fields=["dag_id", "task_id"], name="xcom_of_task")]
 
     def __str__(self) -> str:
         return f"{self.dag_id}.{self.task_id}[{self.map_index}] {self.key}"
