@@ -39,6 +39,8 @@ class Field:
     input_type: str = "text"
     choices: tuple[tuple[str, str], ...] = ()
     examples: tuple[str, ...] = ()
+    #: the help as markdown; it goes before ``help``
+    help_md: str = ""
     attributes: dict[str, str] = field(default_factory=dict)
     section: str = ""
     #: the control may be left empty, which means null
@@ -70,7 +72,8 @@ def _field(name: str, param: Mapping[str, Any], given: Mapping[str, Any]) -> Fie
         name=name,
         control=control,
         label=str(schema.get("title") or name),
-        help=str(schema.get("description_md") or param.get("description") or schema.get("description") or ""),
+        help=str(param.get("description") or schema.get("description") or ""),
+        help_md=str(schema.get("description_md") or ""),
         required="value" not in param and not nullable and control != "switch",
         value=_shown(value, control),
         input_type="number" if kind in ("integer", "number") else FORMATS.get(str(schema.get("format")), "text"),
