@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+from scheduler_app.engine.wording import counted
+
 
 class Candidate(NamedTuple):
     """A scheduled task instance that wants a slot."""
@@ -125,21 +127,21 @@ def _refuse_by_limit(c: Candidate, room: Room) -> Refusal | None:
         used = room.runs.get(c.run_id, 0) if per_run else room.dags.get(c.dag_id, 0)
         if used >= c.max_active_tasks:
             whose = "its run" if per_run else f"DAG {c.dag_id}"
-            return _full("max_active_tasks", f"{used} task(s) of {whose} are active", c.max_active_tasks, used)
+            return _full("max_active_tasks", f"{counted(used, 'active task')} of {whose}", c.max_active_tasks, used)
     if c.max_active_tis_per_dag is not None:
         used = room.tasks.get((c.dag_id, c.task_id), 0)
         if used >= c.max_active_tis_per_dag:
-            what = f"{used} instance(s) of task {c.task_id} are active in all runs"
+            what = f"{counted(used, 'active instance')} of task {c.task_id} in all runs"
             return _full("max_active_tis_per_dag", what, c.max_active_tis_per_dag, used)
     if c.max_active_tis_per_dagrun is not None:
         used = room.run_tasks.get((c.run_id, c.task_id), 0)
         if used >= c.max_active_tis_per_dagrun:
-            what = f"{used} instance(s) of task {c.task_id} are active in its run"
+            what = f"{counted(used, 'active instance')} of task {c.task_id} in its run"
             return _full("max_active_tis_per_dagrun", what, c.max_active_tis_per_dagrun, used)
     for name in c.limits:
         used, limit = room.limits_used.get(name, 0), room.limits.get(name)
         if limit is not None and used >= limit:
-            return _full("limit_full", f"limit {name} is used {used} time(s)", limit, used, name)
+            return _full("limit_full", f"limit {name} is used {counted(used, 'time')}", limit, used, name)
     return None
 
 
@@ -175,4 +177,4 @@ def _refuse_by_pool(c: Candidate, room: Room, total: int) -> Refusal | None:
 
 def _full(code: str, what: str, limit: int, used: int, name: str = "") -> Refusal:
     facts: dict[str, Any] = {"limit": limit, "used": used} | ({"name": name} if name else {})
-    return Refusal(code, f"{what[0].upper()}{what[1:]}; the limit is {limit}.", facts)
+    return Refusal(code, f"{what[0].upper()}{what[1:]}, and {name or code} is {limit}.", facts)

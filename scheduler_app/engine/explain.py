@@ -22,6 +22,7 @@ from scheduler_app.engine.states import (
     UPSTREAM_FAILED,
 )
 from scheduler_app.engine.trigger_rules import NEEDS, RUN, SKIP, WAIT
+from scheduler_app.engine.wording import counted
 
 #: How many task names a sentence lists before it says "and n more".
 _NAMED: Final = 5
@@ -54,7 +55,7 @@ def explain(
     ti = next((ti for ti in board.rows.get(task_id, ()) if ti.map_index == map_index), None)
     if ti is None:
         raise KeyError(f"The run has no instance {map_index} of task {task_id}.")
-    verdicts = [*_of_run(run, now), _of_state(ti)]
+    verdicts = [*explain_run(run, now), _of_state(ti)]
     if ti.state not in (NONE, UP_FOR_RETRY, UP_FOR_RESCHEDULE):
         return verdicts
     if task_id not in graph.tasks:
@@ -76,7 +77,8 @@ def explain(
     return verdicts
 
 
-def _of_run(run: RunFact, now: datetime) -> list[Verdict]:
+def explain_run(run: RunFact, now: datetime) -> list[Verdict]:
+    """What holds for every instance of a run: whether it runs, is paused or held, or lies in the future."""
     found = []
     if run.state == "running":
         found.append(Verdict("run_state", True, "The run is running."))
@@ -87,9 +89,8 @@ def _of_run(run: RunFact, now: datetime) -> list[Verdict]:
     if run.held:
         found.append(Verdict("run_held", False, "Somebody holds this run: release it to let it go on."))
     if run.logical_date is not None and run.logical_date > now and not run.allow_future:
-        when = run.logical_date.isoformat()
-        text = f"The run's logical date {when} lies in the future; it executes nothing before."
-        found.append(Verdict("future", False, text, {"until": when}))
+        text = f"The run's logical date {_when(run.logical_date)} lies in the future; it executes nothing before."
+        found.append(Verdict("future", False, text, {"until": run.logical_date.isoformat()}))
     return found
 
 
@@ -101,13 +102,17 @@ def _of_state(ti: Ti) -> Verdict:
     return Verdict("state", True, f"It is {ti.state}: its upstreams let it run.", {"state": ti.state})
 
 
+def _when(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S %Z}"
+
+
 def _of_time(ti: Ti, now: datetime) -> list[Verdict]:
     if ti.state not in (UP_FOR_RETRY, UP_FOR_RESCHEDULE) or ti.next_at is None:
         return []
     code, what = ("retry", "next try") if ti.state == UP_FOR_RETRY else ("reschedule", "next poke")
     until = {"until": ti.next_at.isoformat()}
     if ti.next_at > now:
-        return [Verdict(code, False, f"It waits for its {what} at {ti.next_at.isoformat()}.", until)]
+        return [Verdict(code, False, f"It waits for its {what} at {_when(ti.next_at)}.", until)]
     return [Verdict(code, True, f"Its {what} is due.", until)]
 
 
@@ -128,7 +133,7 @@ def _of_mapping(board: Board, ti: Ti) -> list[Verdict]:
     length = board.length(ti.task_id)
     facts = {"length": length.value, "tasks": list(length.tasks)}
     if length.value is not None:
-        return [Verdict("mapping", True, f"It will have {length.value} instance(s).", facts)]
+        return [Verdict("mapping", True, f"It will have {counted(length.value, 'instance')}.", facts)]
     what = {"waiting": "have not ended", "failed": "did not push a list or dict", "skipped": "were skipped"}[length.why]
     text = f"It is mapped over the results of {_names(length.tasks)}, which {what}."
     return [Verdict("mapping", False, text, facts)]

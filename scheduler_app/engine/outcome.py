@@ -17,6 +17,7 @@ from scheduler_app.engine.states import (
     WITH_PROCESS,
     State,
 )
+from scheduler_app.engine.wording import counted
 
 #: What decides a run: its leaves (Airflow), or any failed task of it.
 RunStateRule = Literal["leaves", "any_failed"]
@@ -48,12 +49,12 @@ def outcome(
     pairs = list(tis)
     open_ = [task_id for task_id, state in pairs if state not in FINISHED]
     if all_ended is False or (all_ended is None and open_):
-        return Outcome(None, "unfinished", f"{len(open_)} task instance(s) have not ended.")
+        return Outcome(None, "unfinished", f"{counted(len(open_), 'task instance')} not ended yet.")
     deciding = frozenset(graph.leaves) if rule == "leaves" else None
     failed = [task_id for task_id, state in pairs if state in _BAD and (deciding is None or task_id in deciding)]
     if failed:
-        what = "leaf task(s)" if rule == "leaves" else "task(s)"
-        return Outcome(FAILED, "task_failure", f"These {what} failed: {_names(failed)}.")
+        what = "Of its last tasks" if rule == "leaves" else "Of its tasks"
+        return Outcome(FAILED, "task_failure", f"{what} these did not succeed: {_names(failed)}.")
     return Outcome(SUCCESS, "success", "Every task that decides the run ended in success or was skipped.")
 
 

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from scheduler_app.engine.dag import Task
 from scheduler_app.engine.states import SKIPPED, SUCCESS, State
+from scheduler_app.engine.wording import counted
 
 _GOOD: Final = frozenset({SUCCESS, SKIPPED})
 
@@ -47,14 +48,14 @@ def past_refusal(task: Task, previous: Previous | None, ignore_past: bool = Fals
     bad = sum(state not in _GOOD for state in fact.states)
     if bad:
         return (
-            f"It depends on its past: in the previous run {previous.run_id}, {bad} of its {len(fact.states)} "
-            "instance(s) did not end in success or skipped."
+            f"It depends on its past: in the previous run {previous.run_id}, {bad} of its "
+            f"{counted(len(fact.states), 'instance')} did not end in success or skipped."
         )
     behind = sum(state not in _GOOD for state in fact.downstream_states)
     if task.wait_for_downstream and behind:
         return (
-            f"It waits for downstream: in the previous run {previous.run_id}, {behind} instance(s) of the tasks "
-            "after it did not end in success or skipped."
+            f"It waits for downstream: in the previous run {previous.run_id}, {counted(behind, 'instance')} of the "
+            "tasks after it did not end in success or skipped."
         )
     return None
 

@@ -5,21 +5,20 @@ Readiness comes from ``engine.explain``, limits from ``engine.admission``: the f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
-from django.db.models import Count, Q
+from django.db.models import QuerySet
 
-from scheduler_app.conf import conf
 from scheduler_app.engine import states
-from scheduler_app.engine.admission import Candidate, Room, refuse
-from scheduler_app.engine.board import RunFact
 from scheduler_app.engine.explain import Verdict, explain
-from scheduler_app.models import DagRun, Job, Pool, TaskInstance, facts
+from scheduler_app.models import DagRun, Job, TaskInstance, facts
 from scheduler_app.models.graphs import graphs_of
 
 from .page_health import scheduler_alive
+from .page_why_limits import limits
+from .page_why_run import before_start, clock_text, held_text, run_fact
 
 #: States in which somebody asks why.
 ASKED = frozenset(
@@ -33,58 +32,93 @@ ASKED = frozenset(
         states.RESTARTING,
     }
 )
+#: What only follows from something else, or only says how long: never the headline when there is another reason.
+_CONSEQUENCES: Final = frozenset({"run_state", "place"})
 
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """The ladder, and its first refusal, which is the headline."""
+    """The ladder, and the refusal that is the reason, which is the headline."""
 
     verdicts: list[Verdict]
 
     @property
     def headline(self) -> Verdict | None:
-        return next((verdict for verdict in self.verdicts if not verdict.ok), None)
+        refusals = [verdict for verdict in self.verdicts if not verdict.ok]
+        return next((one for one in refusals if one.code not in _CONSEQUENCES), next(iter(refusals), None))
 
 
-def why_task(instance: TaskInstance, now: datetime, lease: timedelta) -> Why | None:
+def why_task(
+    instance: TaskInstance, now: datetime, lease: timedelta, visible: QuerySet[TaskInstance] | None = None
+) -> Why | None:
     """The ladder of one unfinished task instance (its run and DAG loaded); None for one that runs or has ended.
 
-    At most nine queries, however many task instances there are elsewhere.
+    ``visible`` are the task instances whose names may be told: those that hold what it waits for. At most eleven
+    queries, however many task instances there are elsewhere.
     """
     if instance.state not in ASKED:
         return None
     run = instance.dag_run
-    verdicts = [_system(now, lease), *_before_start(run, now), *_readiness(instance, run, now)]
+    verdicts = [system(now, lease), *before_start(run, now), *_readiness(instance, run, now)]
     if instance.state == states.SCHEDULED:
-        verdicts += _limits(instance, run)
+        verdicts += limits(instance, run, now, lease, visible)
     elif instance.state == states.QUEUED:
         verdicts += _handed_out(instance, now, lease)
     elif instance.state == states.DEFERRED:
-        verdicts.append(_deferred(instance))
+        verdicts += _deferred(instance, now, lease)
     elif instance.state == states.RESTARTING:
         verdicts.append(Verdict("restarting", False, "Its running attempt was told to stop; then it starts again."))
     return Why(verdicts)
 
 
-def _system(now: datetime, lease: timedelta) -> Verdict:
+def why_run(run: DagRun, now: datetime, lease: timedelta) -> Why | None:
+    """The ladder of a run (its DAG loaded) that does not start, or of which nothing runs; None for any other run.
+
+    At most five queries.
+    """
+    if run.state in states.RUN_FINISHED:
+        return None
+    verdicts = [system(now, lease), *before_start(run, now)]
+    why = Why(verdicts)
+    if run.state == states.QUEUED:
+        return why
+    waiting = _waiting(run)
+    if waiting is None and why.headline is None:
+        return None
+    return Why([*verdicts, waiting] if waiting else verdicts)
+
+
+def system(now: datetime, lease: timedelta) -> Verdict:
     if scheduler_alive(now, lease):
         return Verdict("scheduler", True, "A scheduler is alive.")
-    return Verdict("scheduler", False, "No scheduler is running: start one with “python manage.py runscheduler”.")
+    text = "No scheduler is running, so nothing starts. Start one: python manage.py runscheduler"
+    return Verdict("scheduler", False, text)
 
 
-def _before_start(run: DagRun, now: datetime) -> list[Verdict]:
-    """What keeps a queued run from starting."""
-    found: list[Verdict] = []
-    if run.state != states.QUEUED:
-        return found
-    if run.run_after > now:
-        until = {"until": run.run_after.isoformat()}
-        found.append(Verdict("run_after", False, f"The run is due at {run.run_after:%Y-%m-%d %H:%M:%S %Z}.", until))
-    running = DagRun.objects.filter(dag_id=run.dag_id, state=states.RUNNING).count()
-    limit = run.dag.max_active_runs
-    text = f"{running} run(s) of the DAG are running; max_active_runs is {limit}."
-    found.append(Verdict("max_active_runs", running < limit, text, {"running": running, "limit": limit}))
-    return found
+#: How a sentence counts the tasks of a state: one, several.
+_WAITING: Final = {
+    states.SCHEDULED: ("waits for a slot", "wait for a slot"),
+    states.UP_FOR_RETRY: ("waits for its next try", "wait for their next try"),
+    states.UP_FOR_RESCHEDULE: ("waits for its next look", "wait for their next look"),
+    states.DEFERRED: ("is deferred to the triggerer", "are deferred to the triggerer"),
+    states.NONE: ("waits for the tasks before it", "wait for the tasks before them"),
+}
+
+
+def _waiting(run: DagRun) -> Verdict | None:
+    """What the tasks of a running run wait for; None while one of them runs, or is about to. One query."""
+    tally: dict[str | None, int] = {}
+    first: datetime | None = None
+    rows = TaskInstance.objects.filter(dag_run=run).exclude(state__in=[one for one in states.FINISHED if one])
+    for state, next_at in rows.values_list("state", "next_at"):
+        tally[state] = tally.get(state, 0) + 1
+        if state in (states.UP_FOR_RETRY, states.UP_FOR_RESCHEDULE) and next_at:
+            first = min(first or next_at, next_at)
+    if not tally or not tally.keys() <= _WAITING.keys():
+        return None
+    parts = [f"{n} {_WAITING[state][n > 1]}" for state in _WAITING if (n := tally.get(state))]
+    until = {"until": first.isoformat()} if first else {}
+    return Verdict("tasks", False, f"None of its tasks runs now: {', '.join(parts)}.", {**until, "states": len(tally)})
 
 
 def _readiness(instance: TaskInstance, run: DagRun, now: datetime) -> list[Verdict]:
@@ -98,16 +132,25 @@ def _readiness(instance: TaskInstance, run: DagRun, now: datetime) -> list[Verdi
     if task is not None and (task.depends_on_past or task.wait_for_downstream):
         row = _run_row(run)
         previous = facts.previous_facts([row], {version: graph}, {run.pk: version}).get(run.pk)
-    fact = RunFact(
-        logical_date=run.logical_date,
-        state=run.state,
-        is_paused=run.dag.is_paused,
-        held=run.held_at is not None and (run.held_until is None or run.held_until > now),
-    )
     try:
-        return explain(graph, tis, instance.task_id, instance.map_index, fact, now, previous)
+        found = explain(graph, tis, instance.task_id, instance.map_index, run_fact(run, now), now, previous)
     except KeyError:
         return [Verdict("vanished", False, "The run has no such task instance any more.")]
+    return [_of_task(verdict, instance, run) for verdict in found if not _is_said(verdict)]
+
+
+#: What ``before_start`` has answered already, in the words of people.
+_OF_RUN: Final = frozenset({"paused", "run_held", "future"})
+
+
+def _is_said(verdict: Verdict) -> bool:
+    nothing = verdict.code == "state" and verdict.ok and verdict.facts.get("state") not in ("scheduled", "queued")
+    return verdict.code in _OF_RUN or nothing
+
+
+def _of_task(verdict: Verdict, instance: TaskInstance, run: DagRun) -> Verdict:
+    """With the names that only the row knows."""
+    return replace(verdict, text=held_text(instance, "this task")) if verdict.code == "held" else verdict
 
 
 def _run_row(run: DagRun) -> facts.RunRow:
@@ -119,73 +162,29 @@ def _run_row(run: DagRun) -> facts.RunRow:
     return facts.RunRow(**values, **of_dag, version_id=run.dag_version_id)
 
 
-def _limits(instance: TaskInstance, run: DagRun) -> list[Verdict]:
-    """Pools and other limits, at the counts of this moment."""
-    use = Pool.objects.use()
-    active = TaskInstance.objects.filter(dag_id=run.dag_id, state__in=[one for one in states.ACTIVE if one])
-    counts = active.aggregate(
-        run=Count("id", filter=Q(dag_run=run)),
-        dag=Count("id"),
-        task=Count("id", filter=Q(task_id=instance.task_id)),
-        run_task=Count("id", filter=Q(dag_run=run, task_id=instance.task_id)),
-    )
-    candidate = Candidate(
-        id=instance.pk,
-        dag_id=instance.dag_id,
-        run_id=run.pk,
-        task_id=instance.task_id,
-        pool=instance.pool,
-        pool_slots=instance.pool_slots,
-        executor=instance.executor,
-        max_active_tasks=run.dag.max_active_tasks,
-        max_active_tis_per_dag=instance.max_active_tis_per_dag,
-        max_active_tis_per_dagrun=instance.max_active_tis_per_dagrun,
-    )
-    room = Room(
-        pool_slots={name: one.slots for name, one in use.items()},
-        executors={instance.executor: 1},
-        pool_used={name: one.occupied for name, one in use.items()},
-        runs={run.pk: counts["run"]},
-        dags={run.dag_id: counts["dag"]},
-        tasks={(run.dag_id, instance.task_id): counts["task"]},
-        run_tasks={(run.pk, instance.task_id): counts["run_task"]},
-        max_active_tasks_per=conf().max_active_tasks_per,
-    )
-    refusal = refuse(candidate, room)
-    if refusal is not None:
-        return [Verdict(refusal.code, False, refusal.text, refusal.facts), _place(instance)]
-    return [Verdict("limits", True, f"No limit is in its way: pool {instance.pool} has room."), _place(instance)]
-
-
-def _place(instance: TaskInstance) -> Verdict:
-    """How many scheduled tasks of its pool come before it."""
-    before = Q(priority_weight__gt=instance.priority_weight) | Q(
-        priority_weight=instance.priority_weight, scheduled_when__lt=instance.scheduled_when
-    )
-    ahead = TaskInstance.objects.filter(before, state=states.SCHEDULED, pool=instance.pool).count()
-    text = (
-        f"{ahead} task(s) of pool {instance.pool} are before it in the queue."
-        if ahead
-        else "It is the next of its pool."
-    )
-    return Verdict("place", ahead == 0, text, {"ahead": ahead, "pool": instance.pool})
-
-
 def _handed_out(instance: TaskInstance, now: datetime, lease: timedelta) -> list[Verdict]:
     if instance.handed_out_at is None:
-        return [Verdict("outbox", False, "It has a slot and waits to be handed to its executor.")]
-    found = [Verdict("outbox", True, f"It was handed to its executor at {instance.handed_out_at:%H:%M:%S %Z}.")]
-    workers = Job.objects.alive(now, lease.total_seconds()).exclude(job_type__in=("DagProcessorJob", "TriggererJob"))
-    alive = workers.count()
-    text = f"{alive} process(es) that may start it are alive." if alive else "No process that could start it is alive."
-    return [*found, Verdict("workers", alive > 0, text, {"alive": alive}), _starting(instance, now)]
+        return [Verdict("outbox", False, "It has its slots and waits to be handed to its executor.")]
+    found = [Verdict("outbox", True, f"It was handed to its executor at {clock_text(instance.handed_out_at)}.")]
+    others = ("SchedulerJob", "DagProcessorJob", "TriggererJob")
+    alive = Job.objects.alive(now, lease.total_seconds()).exclude(job_type__in=others).count()
+    if not alive:
+        text = "No worker is alive that could start it. Start one, or look at why it ended on the page Jobs."
+        return [*found, Verdict("workers", False, text, {"alive": 0})]
+    text = f"{alive} {'worker is' if alive == 1 else 'workers are'} alive."
+    waited = (now - instance.handed_out_at).total_seconds()
+    start = Verdict(
+        "start", False, f"A worker has it and starts its process, for {waited:.0f} s now.", {"seconds": waited}
+    )
+    return [*found, Verdict("workers", True, text, {"alive": alive}), start]
 
 
-def _starting(instance: TaskInstance, now: datetime) -> Verdict:
-    waited = (now - instance.handed_out_at).total_seconds() if instance.handed_out_at else 0.0
-    return Verdict("start", False, f"It waits for its process to start, for {waited:.0f} s now.", {"seconds": waited})
-
-
-def _deferred(instance: TaskInstance) -> Verdict:
-    until = f", at most until {instance.trigger_timeout:%Y-%m-%d %H:%M:%S %Z}" if instance.trigger_timeout else ""
-    return Verdict("trigger", False, f"It is deferred: a triggerer waits for its trigger{until}.")
+def _deferred(instance: TaskInstance, now: datetime, lease: timedelta) -> list[Verdict]:
+    alive = Job.objects.alive(now, lease.total_seconds()).filter(job_type="TriggererJob").exists()
+    if not alive:
+        text = "It is deferred, and no triggerer is running. Start one: python manage.py runtriggerer"
+        return [Verdict("triggerer", False, text)]
+    if instance.trigger_timeout is None:
+        return [Verdict("trigger", False, "It is deferred: a triggerer waits for its trigger.")]
+    text = f"It is deferred: a triggerer waits for its trigger, until {clock_text(instance.trigger_timeout)} at most."
+    return [Verdict("trigger", False, text, {"until": instance.trigger_timeout.isoformat()})]

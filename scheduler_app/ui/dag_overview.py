@@ -7,7 +7,7 @@ from django.http import HttpResponse
 from scheduler_app import access
 from scheduler_app.engine.dag import from_doc
 from scheduler_app.models import DagModel
-from scheduler_app.queries import page_dag, page_log, page_task
+from scheduler_app.queries import page_dag, page_log, page_task, page_why_run
 
 from . import log, run
 from .page import Ask, page
@@ -30,6 +30,7 @@ def show(ask: Ask, dag_id: str) -> HttpResponse:
             "held": run.is_held(dag, ask),
             "overview": found,
             "spec": from_doc(document) if document else None,
+            "why_no_run": page_why_run.why_no_run(dag, ask.now),
             "coming": page_dag.coming(dag, ask.now),
             "tail": _tail(ask, dag, found.last_failure),
         },

@@ -72,7 +72,7 @@ def _run(actor: Actor, key: str, token: str) -> Change | None:
             )
             if value[1]
         },
-        refresh=parts if shape != pulse.shape else ("run-chips",),
+        refresh=parts if shape != pulse.shape else ("run-head", "run-chips"),
         done=pulse.state in states.RUN_FINISHED and all(row[1] in states.FINISHED for row in pulse.rows),
     )
 

@@ -7,8 +7,9 @@ from django.utils.translation import gettext as _
 
 from scheduler_app import access
 from scheduler_app.models import DagRun
-from scheduler_app.queries import page_run
+from scheduler_app.queries import page_run, page_why
 
+from .jobs import lease
 from .page import Ask, page, page_number
 
 
@@ -42,6 +43,7 @@ def show(ask: Ask, dag_id: str, run_id: str) -> HttpResponse:
             "page": number,
             "pages": max(1, -(-shown // page_run.PAGE)),
             "usual": page_run.usual_seconds(dag_id) if run.state in ("running", "success") else None,
+            "why": page_why.why_run(run, ask.now, lease()),
             "token": pulse.token if pulse else "",
         },
     )

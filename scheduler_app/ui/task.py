@@ -58,7 +58,7 @@ def show(ask: Ask, dag_id: str, run_id: str, task_id: str, map_index: int | None
         "try": chosen,
         "siblings": page_task.mapped_indexes(instance) if instance.map_index >= 0 else [],
         "neighbours": _neighbours(instance),
-        "why": page_why.why_task(instance, ask.now, lease()),
+        "why": page_why.why_task(instance, ask.now, lease(), access.task_instances(ask.actor)),
     }
     if context["tab"] == "log":
         context |= log_context(ask, instance, chosen)

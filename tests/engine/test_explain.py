@@ -52,7 +52,7 @@ def test_everything_that_stops_the_run_comes_first() -> None:
 
 def test_a_retry_says_when() -> None:
     waiting = Ti(1, "a", state="up_for_retry", next_at=NOW + timedelta(minutes=5))
-    assert refused(why([waiting], "a")) == [("retry", "It waits for its next try at 2024-03-15T00:05:00+00:00.")]
+    assert refused(why([waiting], "a")) == [("retry", "It waits for its next try at 2024-03-15 00:05:00 UTC.")]
     due = Ti(1, "a", state="up_for_reschedule", next_at=NOW)
     assert refused(why([due], "a")) == []
 
@@ -62,7 +62,7 @@ def test_a_hold_and_the_past_are_named() -> None:
     previous = Previous("yesterday", NOW - timedelta(days=1), {"a": PastFact(("failed",), (), True)})
     verdicts = explain(graph, [Ti(1, "a", held=True)], "a", -1, RUN, NOW, previous)
     past = "It depends on its past: in the previous run yesterday, "
-    past += "1 of its 1 instance(s) did not end in success or skipped."
+    past += "1 of its 1 instance did not end in success or skipped."
     assert refused(verdicts) == [
         ("past", past),
         ("held", "Somebody holds this task: release it to let it run."),

@@ -16,7 +16,7 @@ def test_a_failure_blocks_what_comes_after_it_and_nothing_else() -> None:
     played = scenario("extract >> [clean, check] >> load", clean="failed")
     assert played.states == {"extract": "success", "clean": "failed", "check": "success", "load": "upstream_failed"}
     assert (played.run.state, played.run.code) == ("failed", "task_failure")
-    assert played.run.reason == "These leaf task(s) failed: load."
+    assert played.run.reason == "Of its last tasks these did not succeed: load."
 
 
 def test_tasks_that_never_ran_have_no_try_and_empty_ones_have_one() -> None:
@@ -131,7 +131,7 @@ def test_any_failed_task_decides_where_the_setting_says_so() -> None:
     played = scenario("start >> [bad, good] >> leaf", tasks={"leaf": {"trigger_rule": "all_done"}}, bad="failed")
     pairs = [(ti.task_id, ti.state) for ti in played.tis]
     ended = outcome(played.graph, pairs, rule="any_failed")
-    assert (ended.state, ended.reason) == ("failed", "These task(s) failed: bad.")
+    assert (ended.state, ended.reason) == ("failed", "Of its tasks these did not succeed: bad.")
 
 
 def test_the_outcome_of_leaves_alone_equals_that_of_all() -> None:

@@ -254,7 +254,7 @@ def test_a_task_that_moved_is_told_in_place(admin: Client) -> None:
     transitions.tasks("succeed", [extract.pk], NOW)
     answer = admin.get("/live/", {"page": page, "token": mark}).json()
     assert answer["set"][f"ti-{extract.pk}"] == ["success", "Success"]
-    assert answer["refresh"] == ["run-chips"]
+    assert answer["refresh"] == ["run-head", "run-chips"]
     assert answer["v"] == token(admin, "/dags/sales/runs/r1/")[1]
 
 

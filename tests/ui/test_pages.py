@@ -182,7 +182,7 @@ COSTS = {
     "/": 14,
     "/dags/": 6,
     "/runs/": 4,
-    "/dags/dag_000/": 10,
+    "/dags/dag_000/": 11,
     "/dags/dag_000/grid/": 6,
     "/dags/dag_000/graph/": 6,
     "/dags/dag_000/runs/": 5,

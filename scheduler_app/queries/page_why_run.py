@@ -1,0 +1,138 @@
+"""Why does this run not go on, and why does this DAG get no run? What stands before any of their tasks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from django.db.models import Q
+
+from scheduler_app.engine import states
+from scheduler_app.engine.board import RunFact
+from scheduler_app.engine.explain import Verdict, explain_run
+from scheduler_app.models import DagModel, DagRun
+from scheduler_app.models.hold import Held
+
+#: Runs that a sentence names before it says "and n more".
+_NAMED: Final = 3
+
+
+def clock_text(moment: datetime) -> str:
+    """As the engine writes a moment: to the second, with its zone."""
+    return f"{moment:%Y-%m-%d %H:%M:%S %Z}"
+
+
+def is_held(row: Held, now: datetime) -> bool:
+    return row.held_at is not None and (row.held_until is None or row.held_until > now)
+
+
+def held_text(row: Held, what: str) -> str:
+    """Who holds it, why, and until when."""
+    until = f" until {clock_text(row.held_until)}" if row.held_until else ""
+    return f"{row.held_by or 'Somebody'} holds {what}{until}: “{row.held_why or ''}”. Release it to let it go on."
+
+
+def run_fact(run: DagRun, now: datetime) -> RunFact:
+    return RunFact(logical_date=run.logical_date, state=run.state, is_paused=run.dag.is_paused, held=is_held(run, now))
+
+
+def before_start(run: DagRun, now: datetime) -> list[Verdict]:
+    """What keeps an unfinished run (its DAG loaded) from starting or from going on. At most two queries."""
+    found = []
+    for verdict in explain_run(run_fact(run, now), now):
+        if verdict.code == "run_held":
+            verdict = replace(verdict, text=held_text(run, "this run"))
+        if verdict.code != "run_state":
+            found.append(verdict)
+    if run.look_error:
+        until = {"until": run.backoff_until.isoformat()} if run.backoff_until else {}
+        found.append(Verdict("look", False, f"The scheduler could not look at the run: {run.look_error}", until))
+    if run.state == states.QUEUED:
+        found += _queued(run, now)
+    return found
+
+
+def _queued(run: DagRun, now: datetime) -> list[Verdict]:
+    found = []
+    if run.run_after > now:
+        until = {"until": run.run_after.isoformat()}
+        found.append(Verdict("run_after", False, f"The run is due at {clock_text(run.run_after)}.", until))
+    if run.dag.is_stale:
+        text = (
+            "No file defines its DAG any more, so its queued runs do not start. Bring the file back, or fail the run."
+        )
+        found.append(Verdict("stale", False, text))
+    if run.interval_pending:
+        text = "Its data interval is not known yet: the DAG processor asks the DAG file's own timetable for it."
+        found.append(Verdict("interval", False, text))
+    return [*found, *_max_active_runs(run)]
+
+
+def _max_active_runs(run: DagRun) -> list[Verdict]:
+    """Counted as the phase that starts runs counts: backfills have limits of their own."""
+    of_dag = DagRun.objects.filter(dag_id=run.dag_id)
+    active = of_dag.filter(state=states.RUNNING).exclude(run_type="backfill").order_by("run_after", "id")
+    running = list(active.values_list("run_id", flat=True)[: run.dag.max_active_runs + 1])
+    limit = run.dag.max_active_runs
+    facts = {"running": len(running), "limit": limit}
+    if len(running) < limit:
+        return [
+            Verdict("max_active_runs", True, f"{len(running)} of at most {limit} runs of the DAG are running.", facts)
+        ]
+    more = f" and {len(running) - _NAMED} more" if len(running) > _NAMED else ""
+    text = (
+        f"As many runs of the DAG are running as its max_active_runs allows ({limit}): "
+        f"{', '.join(running[:_NAMED])}{more}. It starts when one of them ends."
+    )
+    before = Q(run_after__lt=run.run_after) | Q(run_after=run.run_after, id__lt=run.pk)
+    ahead = of_dag.filter(before, state=states.QUEUED).count()
+    place = f"{ahead} queued {'run starts' if ahead == 1 else 'runs start'} before it." if ahead else "It is the next."
+    return [
+        Verdict("max_active_runs", False, text, facts),
+        Verdict("place", ahead == 0, place, {"ahead": ahead}),
+    ]
+
+
+def why_no_run(dag: DagModel, now: datetime) -> Verdict | None:
+    """Why a DAG gets no scheduled run, or none before long; None when its next run is on its way.
+
+    In the order of the phase that creates runs; that a scheduler is alive is for the caller to ask. At most one query.
+    """
+    if dag.is_stale:
+        return Verdict("stale", False, "No file defines it any more, so it gets no new runs.")
+    if dag.is_paused:
+        return Verdict("paused", False, "It is paused: switch it on to get scheduled runs.")
+    if is_held(dag, now):
+        return Verdict("held", False, held_text(dag, "new runs"))
+    if dag.schedule_error:
+        until = {"until": dag.backoff_until.isoformat()} if dag.backoff_until else {}
+        return Verdict("schedule", False, f"Its next run could not be made: {dag.schedule_error}", until)
+    due = dag.next_dagrun_run_after
+    if due is None:
+        return _no_slot(dag, now)
+    if dag.start_date and dag.start_date > now:
+        text = f"Its start date lies in the future: {clock_text(dag.start_date)}."
+        return Verdict("start_date", False, text, {"until": due.isoformat()})
+    return _full(dag) if due <= now else None
+
+
+def _no_slot(dag: DagModel, now: datetime) -> Verdict:
+    if dag.end_date and dag.end_date < now:
+        return Verdict("end_date", False, f"Its end date has passed: {clock_text(dag.end_date)}.")
+    kind = (dag.timetable or {}).get("kind", "null")
+    if kind == "null":
+        return Verdict("no_schedule", False, "It has no schedule: runs are triggered by hand or by other DAGs.")
+    if kind in ("asset", "partitioned"):
+        return Verdict("assets", False, "It has no clock: a run is made when its assets were updated.")
+    return Verdict("no_slot", False, "Its schedule has no further date.")
+
+
+def _full(dag: DagModel) -> Verdict | None:
+    open_runs = (
+        DagRun.objects.filter(dag=dag, state__in=[states.QUEUED, states.RUNNING]).exclude(run_type="backfill").count()
+    )
+    if open_runs < dag.max_active_runs:
+        return None
+    text = f"{open_runs} of its runs have not ended, and max_active_runs is {dag.max_active_runs}."
+    return Verdict("max_active_runs", False, text, {"running": open_runs, "limit": dag.max_active_runs})
