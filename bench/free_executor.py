@@ -18,6 +18,7 @@ class FreeExecutor(Executor):
     def __init__(self, slots: int = 1_000_000) -> None:
         self.slots = slots
         self.waiting: list[HandOut] = []
+        self._known: set[HandOut] = set()
         self.worker = claims.Worker(0, "bench", "bench")
 
     def start(self, job_id: int) -> None:
@@ -28,11 +29,16 @@ class FreeExecutor(Executor):
 
     def accept(self, batch: Sequence[HandOut]) -> list[HandOut]:
         self.waiting += batch
+        self._known.update(batch)
         return []
+
+    def knows(self, hand_out: HandOut) -> bool:
+        return hand_out in self._known
 
     def drain(self, now: datetime, most: int = 1_000_000) -> int:
         """Runs what is waiting to its successful end, at most so many; returns how many."""
         batch, self.waiting = self.waiting[:most], self.waiting[most:]
+        self._known.difference_update(batch)
         for at in range(0, len(batch), outcomes.BATCH):
             part = batch[at : at + outcomes.BATCH]
             claimed = claims.claim([h.ti_id for h in part], [h.fence for h in part], now, self.worker)

@@ -53,6 +53,9 @@ class Conf:
     # Scheduler
     idle_poll_seconds: float = knob(1.0, "Longest sleep of an idle scheduler when no notification comes.", least=0.01)
     executor: str = knob("LocalExecutor", "Executor of tasks that name none.")
+    full_pause_seconds: float = knob(
+        0.005, "Pause of the loop while every slot is taken, so that one pass serves several that are freed.", least=0
+    )
     parallelism: int = knob(32, "Task attempts that one local executor runs at once.", least=1)
     max_tis_per_query: int = knob(512, "Task instances that one tick considers for hand-out.", least=1)
     max_runs_per_tick: int = knob(512, "Runs that one tick looks at.", least=1)

@@ -50,6 +50,10 @@ class Executor(ABC):
     def accept(self, batch: Sequence[HandOut]) -> list[HandOut]:
         """Take hand-outs, best first; those that it does not take come back. Taking one twice is no error."""
 
+    def knows(self, hand_out: HandOut) -> bool:
+        """Whether it took this hand-out, keeps it in this process's memory and has not reported its end or loss."""
+        return False
+
     @abstractmethod
     def lost(self) -> list[Lost]:
         """Hand-outs whose process is gone without a report; each is told once."""

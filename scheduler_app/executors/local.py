@@ -32,8 +32,9 @@ class LocalExecutor(Executor):
 
     name = "LocalExecutor"
 
-    def __init__(self, values: Conf) -> None:
-        self._slots = values.parallelism
+    def __init__(self, values: Conf, slots: int | None = None, runner_arguments: Sequence[str] = ()) -> None:
+        self._slots = values.parallelism if slots is None else slots
+        self._runner_arguments = list(runner_arguments)
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
         #: handed out and not done
@@ -64,6 +65,9 @@ class LocalExecutor(Executor):
         self._open.update(map(_key, taken))
         accepted = {*known, *taken}
         return [hand_out for hand_out in batch if hand_out not in accepted]
+
+    def knows(self, hand_out: HandOut) -> bool:
+        return _key(hand_out) in self._open
 
     def lost(self) -> list[Lost]:
         self._listen()
@@ -102,7 +106,7 @@ class LocalExecutor(Executor):
         ours, theirs = socket.socketpair()
         command = [sys.executable, "-m", PROGRAM, "--control", str(theirs.fileno()), "--slots", str(self._slots)]
         self._process = subprocess.Popen(
-            command,
+            [*command, *self._runner_arguments],
             cwd=_PACKAGE_PARENT,
             env=_environment(),
             stdin=subprocess.DEVNULL,
@@ -133,7 +137,18 @@ class LocalExecutor(Executor):
         if message["op"] == "ready":
             self._runner_job_id, self._failures = message["job_id"], 0
             return
-        self._open.difference_update((ti_id, fence) for ti_id, fence in message["hand_outs"])
+        keys = [(ti_id, fence) for ti_id, fence in message["hand_outs"]]
+        if message["op"] == "begun":
+            self.begun(keys)
+            return
+        self._open.difference_update(keys)
+        self.done(keys)
+
+    def begun(self, keys: Sequence[tuple[int, int]]) -> None:
+        """The runner has claimed these."""
+
+    def done(self, keys: Sequence[tuple[int, int]]) -> None:
+        """The runner has nothing more to do for these."""
 
     def _bury(self, why: str) -> None:
         if self._channel is not None:

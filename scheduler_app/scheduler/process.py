@@ -134,7 +134,11 @@ class SchedulerProcess:
         done = self.loop.tick(tick)
         metrics.HEARTBEATS.labels("SchedulerJob").inc()
         self.passes += 1
-        if not done and not self._is_over():
+        if done and not self._is_over():
+            if not any(executor.slots_available() > 0 for executor in executors.values()):
+                # every slot is taken: a moment later one pass serves several that were freed
+                self.stopping.wait(self.conf.full_pause_seconds)
+        elif not self._is_over():
             idle = self.options.idle_sleep_seconds
             longest = self.conf.idle_poll_seconds if idle is None else idle
             files = [number for executor in executors.values() if (number := executor.fileno()) is not None]

@@ -50,9 +50,7 @@ class Templater:
 
     def render_template_fields(self, context: Mapping[str, Any], jinja_env: jinja2.Environment | None = None) -> Any:
         """Renders every templated field in place. Errors of Jinja go through, with the field's name in the log."""
-        self._do_render_template_fields(
-            self, self.template_fields, context, jinja_env or self.get_template_env(), set()
-        )
+        self._do_render_template_fields(self, self.template_fields, context, jinja_env, set())
 
     def _do_render_template_fields(
         self,
@@ -83,16 +81,24 @@ class Templater:
         seen = seen_oids if seen_oids is not None else set()
         if id(content) in seen:
             return content
-        env = jinja_env or self.get_template_env()
         if isinstance(content, str):
-            if content.endswith(tuple(self.template_ext)) if self.template_ext else False:
-                return self._render(env.get_template(content), context, env)
-            if "{" not in content:  # not a template: no need to compile one
+            is_file = bool(self.template_ext) and content.endswith(tuple(self.template_ext))
+            if "{" not in content and not is_file:  # not a template: no need to compile one
                 return content
-            return self._render(env.from_string(content), context, env)
+            # made here and not before: most attempts have nothing to render, and an environment is dear after a fork
+            env = jinja_env or self._own_environment()
+            template = env.get_template(content) if is_file else env.from_string(content)
+            return self._render(template, context, env)
         if isinstance(content, (XComArg, Referencing, LiteralValue)) or _is_dag_param(content):
             return content.resolve(context)
-        return self._render_nested(content, context, env, seen)
+        return self._render_nested(content, context, jinja_env, seen)
+
+    def _own_environment(self) -> Any:
+        """:meth:`get_template_env`, asked once."""
+        env = self.__dict__.get("_jinja_env")
+        if env is None:
+            env = self.__dict__["_jinja_env"] = self.get_template_env()
+        return env
 
     def _render_nested(self, content: Any, context: Mapping[str, Any], env: Any, seen: set[int]) -> Any:
         if type(content) is tuple:

@@ -13,8 +13,7 @@ SHOWN_CHARACTERS = 4096
 
 def render(task: Any, context: Any, resolved: set[int]) -> None:
     """Renders the task's fields in place; values whose ids are in ``resolved`` came from XComs and are no templates."""
-    env = task.get_template_env()
-    task._do_render_template_fields(task, task.template_fields, context, env, set(resolved))
+    task._do_render_template_fields(task, task.template_fields, context, None, set(resolved))
 
 
 def shown_fields(task: Any) -> dict[str, Any]:

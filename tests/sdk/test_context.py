@@ -241,7 +241,7 @@ def test_variables_are_written_read_and_missed() -> None:
 
 
 def test_our_side_cannot_be_asked_while_a_file_is_read() -> None:
-    with pytest.raises(RuntimeError, match="not while its DAG file is read"):
+    with pytest.raises(RuntimeError, match="This process is neither"):
         Variable.get("k")
 
 
