@@ -51,8 +51,6 @@ def _read_patch(request: Request) -> dict[str, Any]:
     body = bodies.read(request, PatchBody)
     flags = {name: body[name] for name in body if name.startswith("include_")}
     rest = bodies.masked({k: v for k, v in body.items() if k not in flags}, request, {"new_state", "note", *flags})
-    if not rest.keys() & {"new_state", "note"}:
-        raise errors.not_valid("value_error", ["body"], "Give new_state or note")
     return rest | flags
 
 
@@ -62,6 +60,16 @@ def _answer(rows: list[TaskInstance]) -> Response:
         queries.task_instances(TaskInstance.objects.filter(pk__in=keys)).order_by("dag_run_id", "task_id", "map_index")
     )
     return Response({"task_instances": documents.task_instances(full), "total_entries": len(full)})
+
+
+def named(rows: list[TaskInstance], wanted: selection.Wanted) -> list[TaskInstance]:
+    """Those of the task and the run that the path names: what else changed with them Airflow does not tell either."""
+    picked = {(task, None) if isinstance(task, str) else task for task in wanted.tasks or ()}
+    return [
+        row
+        for row in rows
+        if row.dag_run.run_id in (wanted.runs or ()) and {(row.task_id, None), (row.task_id, row.map_index)} & picked
+    ]
 
 
 class _OneTask(Endpoint):
@@ -84,13 +92,13 @@ class _OneTask(Endpoint):
         return _answer(list(selection.chosen(self.actor, wanted)))
 
     def act(self, wanted: selection.Wanted, body: dict[str, Any]) -> Response:
-        rows: list[TaskInstance] = []
+        rows = list(selection.chosen(self.actor, wanted)) if not body.keys() & {"new_state", "note"} else []
         if body.get("new_state"):
             rows = mark.mark(self.actor, wanted, body["new_state"], self.now)
         if "note" in body:
             noted = notes.note_tasks(self.actor, wanted, body["note"], self.now)
             rows = rows or noted
-        return _answer(rows)
+        return _answer(named(rows, wanted))
 
 
 class TaskInstanceView(_OneTask):

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from scheduler_app import access, wire
+from scheduler_app import access
 from scheduler_app.actions import xcoms as xcom_actions
 from scheduler_app.models import XCom
 from scheduler_app.queries import rows as queries
 from scheduler_app.queries.rows import TaskNames
 
-from .. import bodies, errors, pages, params
+from .. import bodies, errors, pages, params, serde
 from ..endpoint import Endpoint
 from ..render import stamp
 from .dags import visible
@@ -65,9 +64,9 @@ def documents(rows: list[XCom]) -> list[dict[str, Any]]:
 
 
 def with_value(row: XCom, *, stringify: bool = False) -> dict[str, Any]:
-    value = wire.plain(row.value)
-    if stringify and not isinstance(value, str) and value is not None:
-        value = json.dumps(value)
+    value = serde.shown(row.value)
+    if stringify and value is not None:
+        value = str(value)
     return documents([row])[0] | {"value": value}
 
 

@@ -34,7 +34,8 @@ def mark(
 ) -> list[TaskInstance]:
     """Marks what ``wanted`` selects and returns the rows that changed. A running attempt is stopped.
 
-    Followers that had failed for it (failed, upstream_failed) are cleared, so that the run goes on from here.
+    What comes after the tasks that ``wanted`` names and has failed or failed for them (also by this mark) is cleared,
+    so that the run is judged anew from here.
     Raises Missing, Forbidden, Invalid (a state that nobody can mark), Conflict (all are in that state, or the
     selection is not the one that ``expect``, a preview's ids, showed).
     """
@@ -53,7 +54,9 @@ def mark(
         _journal(actor, rows, runs, state, reason, now)
         db.notify()
     return list(
-        TaskInstance.objects.filter(pk__in=[row.pk for row in rows]).order_by("dag_run_id", "task_id", "map_index")
+        TaskInstance.objects.filter(pk__in=[row.pk for row in rows])
+        .select_related("dag_run")
+        .order_by("dag_run_id", "task_id", "map_index")
     )
 
 
@@ -65,10 +68,12 @@ def _check(state: str) -> None:
 def _resume_followers(
     actor: Actor, wanted: selection.Wanted, rows: list[TaskInstance], runs: list[DagRun], now: datetime
 ) -> None:
-    marked = {row.task_id for row in rows}
+    named = {row.task_id for row in rows}
+    if wanted.tasks is not None:
+        named = {task if isinstance(task, str) else task[0] for task in wanted.tasks}
     below = replace(
         wanted,
-        tasks=sorted(marked),
+        tasks=sorted(named),
         runs=[run.run_id for run in runs],
         upstream=False,
         downstream=True,
@@ -77,7 +82,7 @@ def _resume_followers(
         only_failed=True,
         only_running=False,
     )
-    failed = [row for row in selection.chosen(actor, below) if row.task_id not in marked]
+    failed = [row for row in selection.chosen(actor, below) if row.task_id not in named]
     if failed:
         locked = TaskInstance.objects.filter(pk__in=[row.pk for row in failed]).order_by("pk")
         hit = {row.dag_run_id for row in failed}

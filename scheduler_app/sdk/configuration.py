@@ -14,6 +14,7 @@ DEFAULTS: dict[tuple[str, str], str] = {
     ("core", "executor"): "LocalExecutor",
     ("core", "parallelism"): "32",
     ("core", "load_examples"): "False",
+    ("core", "max_map_length"): "1024",
     ("core", "unit_test_mode"): "False",
     ("operators", "default_owner"): "airflow",
     ("operators", "default_queue"): "default",

@@ -130,6 +130,13 @@ class XComForMappingNotPushed(TypeError):
 class UnmappableXComLengthPushed(AirflowException):
     """More elements than a mapped task may have."""
 
+    def __init__(self, value: Any, max_length: int) -> None:
+        self.value, self.max_length = value, max_length
+        super().__init__(
+            f"Tasks are mapped over this task's result, which has {len(value)} elements; at most {max_length} are "
+            "allowed. Return fewer, for instance lists of several, or raise AIRFLOW__CORE__MAX_MAP_LENGTH."
+        )
+
 
 class XComNotFound(AirflowException):
     """A task argument names an XCom that was never pushed."""

@@ -15,6 +15,7 @@ from scheduler_app.sdk.exceptions import (
     AirflowSkipException,
     DownstreamTasksSkipped,
     TaskDeferred,
+    UnmappableXComLengthPushed,
     UnmappableXComTypePushed,
     XComForMappingNotPushed,
 )
@@ -106,6 +107,7 @@ MEANINGS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], Cal
 NEVER_RETRIED: tuple[type[BaseException], ...] = (
     AirflowFailException,
     AirflowSensorTimeout,
+    UnmappableXComLengthPushed,
     UnmappableXComTypePushed,
     XComForMappingNotPushed,
 )

@@ -7,7 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from scheduler_app.engine.mapping import NO_LENGTH
-from scheduler_app.sdk.exceptions import UnmappableXComTypePushed, XComForMappingNotPushed
+from scheduler_app.sdk.configuration import conf
+from scheduler_app.sdk.exceptions import (
+    UnmappableXComLengthPushed,
+    UnmappableXComTypePushed,
+    XComForMappingNotPushed,
+)
 from scheduler_app.sdk.lazy_sequence import LazyXComSequence
 from scheduler_app.sdk.mapping import mapped_over
 from scheduler_app.sdk.runs import own_value
@@ -36,8 +41,8 @@ def push_result(task: Any, value: Any, port: Any, map_index: int = -1) -> int | 
     An instance of a mapped task (or of one in a mapped group) is one element of what is mapped over its task, whatever
     it returns: its length is ``NO_LENGTH``, which says that it pushed something.
 
-    Raises XComForMappingNotPushed, UnmappableXComTypePushed, TypeError for outputs that are no dict with text keys,
-    wire.EncodeError for values that cannot cross.
+    Raises XComForMappingNotPushed, UnmappableXComTypePushed, UnmappableXComLengthPushed, TypeError for outputs that are
+    no dict with text keys, wire.EncodeError for values that cannot cross.
     """
     value = own_value(value) if task.do_xcom_push else None
     feeds = bool(mapped_over(task))
@@ -51,6 +56,8 @@ def push_result(task: Any, value: Any, port: Any, map_index: int = -1) -> int | 
         if isinstance(value, (str, bytes)) or not isinstance(value, (list, tuple, dict, LazyXComSequence)):
             raise UnmappableXComTypePushed(value)
         length = len(value)
+        if length > (longest := conf.getint("core", "max_map_length")):
+            raise UnmappableXComLengthPushed(value, longest)
     if task.multiple_outputs:
         _push_outputs(task, value, port)
     port.set_xcom(XCOM_RETURN_KEY, value, length)

@@ -259,3 +259,19 @@ def test_marking_what_runs_writes_why_it_ended(run):
     mark.mark(ANN, selection.Wanted("etl", tasks=["extract"], runs=["run0"]), "failed", at(1), reason="stuck")
     ended = TaskInstance.objects.get(pk=key)
     assert (ended.state, ended.reason, ended.end_date) == ("failed", "marked failed by ann: stuck", at(1))
+
+
+def test_marking_with_what_comes_after_lets_the_run_be_judged_anew(run):
+    for task_id in ("extract", "clean"):
+        move(run, task_id, *RUNNING, "succeed")
+    transitions.runs("succeed", [run.pk], at(2))
+    mark.mark(ANN, selection.Wanted("etl", tasks=["extract"], runs=["run0"], downstream=True), "failed", at(5))
+    run.refresh_from_db()
+    assert run.state == "queued"
+    assert rows.states(run) == {"extract": "failed", "clean": None, "check": None, "load": None}
+
+
+def test_marking_with_what_comes_before_clears_nothing_that_was_marked(run):
+    move(run, "extract", *RUNNING, "succeed")
+    mark.mark(ANN, selection.Wanted("etl", tasks=["load"], runs=["run0"], upstream=True), "failed", at(5))
+    assert set(rows.states(run).values()) == {"failed"}

@@ -419,7 +419,7 @@ def test_xcoms_are_made_read_changed_and_deleted(client, etl, run):
     )
     assert [entry.key for entry in api.get_xcom_entries("etl", "run0", "~").xcom_entries] == ["k/1"]
     assert api.get_xcom_entry("etl", "load", "run0", "k/1").actual_instance.value == {"a": [1]}
-    assert api.get_xcom_entry("etl", "load", "run0", "k/1", stringify=True).actual_instance.value == '{"a": [1]}'
+    assert api.get_xcom_entry("etl", "load", "run0", "k/1", stringify=True).actual_instance.value == "{'a': [1]}"
     assert api.update_xcom_entry("etl", "load", "run0", "k/1", airflow.XComUpdateBody(value="x")).value == "x"
     api.delete_xcom_entry("etl", "load", "run0", "k/1")
     assert status(lambda: api.get_xcom_entry("etl", "load", "run0", "k/1")) == 404

@@ -204,7 +204,12 @@ def test_a_map_function_that_skips_skips_its_instance() -> None:
 
 @pytest.mark.parametrize(
     ("value", "kind"),
-    [(None, "XComForMappingNotPushed"), (7, "UnmappableXComTypePushed"), ("abc", "UnmappableXComTypePushed")],
+    [
+        (None, "XComForMappingNotPushed"),
+        (7, "UnmappableXComTypePushed"),
+        ("abc", "UnmappableXComTypePushed"),
+        ([0] * 1025, "UnmappableXComLengthPushed"),
+    ],
 )
 def test_a_result_that_cannot_be_mapped_over_fails_the_upstream_without_retries(value: Any, kind: str) -> None:
     with DAG("d") as dag:
