@@ -1,4 +1,4 @@
-"""Who acts: a person, a task, a backfill or a command."""
+"""Who acts: a person, a task, a backfill, a command, or the scheduler by a rule of a DAG."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EVERYTHING: Final[frozenset[str]] = _Everything()
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    #: person | task | backfill | command
+    #: person | task | backfill | command | scheduler
     kind: str
     name: str
     #: Django permissions as ``scheduler_app.change_dagmodel``

@@ -11,6 +11,7 @@ from .dag import (
     ParseError,
     SourceBlob,
 )
+from .dag_wake import DagWake
 from .effect import Audit, Callback, Trigger
 from .job import Job
 from .pool import Pool
@@ -35,6 +36,7 @@ __all__ = [
     "DagRun",
     "DagTag",
     "DagVersion",
+    "DagWake",
     "DagWarning",
     "Job",
     "ParseError",

@@ -119,7 +119,7 @@ class Audit(models.Model):
     id = models.BigAutoField(primary_key=True)
     when = models.DateTimeField()
     event = models.CharField(max_length=60)
-    #: person | task | backfill | command
+    #: person | task | backfill | command | scheduler
     actor_kind = models.CharField(max_length=20, default="person")
     owner = models.TextField(null=True, blank=True)
     dag_id = models.CharField(max_length=250, null=True, blank=True)

@@ -22,6 +22,7 @@ from .phases import (
     create_runs,
     enforce_timeouts,
     fail_lost_tasks,
+    pause_failing,
     publish,
     queue_tasks,
     sample_metrics,
@@ -56,6 +57,7 @@ PHASES: tuple[Phase, ...] = (
     Phase("enforce_timeouts", enforce_timeouts.run, probe="alarms", blame=enforce_timeouts.blame),
     Phase("start_runs", start_runs.run, probe="queued_runs"),
     Phase("schedule_tasks", schedule_tasks.run, probe="wakes", blame=schedule_tasks.blame),
+    Phase("pause_failing", pause_failing.run, probe="dag_wakes"),
     Phase("queue_tasks", queue_tasks.run, probe="scheduled_tasks"),
     Phase("publish", publish.run, probe="outbox", atomic=False),
     Phase("fail_lost_tasks", fail_lost_tasks.run, every_seconds=lambda t: t.conf.task_heartbeat_timeout_seconds / 6),
@@ -68,6 +70,7 @@ PHASES: tuple[Phase, ...] = (
 #: order asks for it, while a plain EXISTS was read from the table's beginning where many rows fit (2,792 pages for 30).
 PROBE = """
 SELECT (SELECT id FROM scheduler_wake ORDER BY id LIMIT 1) IS NOT NULL AS wakes,
+       (SELECT id FROM scheduler_dag_wake ORDER BY id LIMIT 1) IS NOT NULL AS dag_wakes,
        (SELECT id FROM scheduler_dag_run WHERE state = 'queued' ORDER BY dag_id, run_after, id LIMIT 1) IS NOT NULL
            AS queued_runs,
        (SELECT id FROM scheduler_task_instance WHERE state = 'scheduled'
@@ -83,15 +86,15 @@ SELECT (SELECT id FROM scheduler_wake ORDER BY id LIMIT 1) IS NOT NULL AS wakes,
                ORDER BY trigger_timeout LIMIT 1) IS NOT NULL
            AS alarms
 """
-PROBE_COLUMNS = ("wakes", "queued_runs", "scheduled_tasks", "outbox", "asset_events", "due_dags", "alarms")
+PROBE_COLUMNS = ("wakes", "dag_wakes", "queued_runs", "scheduled_tasks", "outbox", "asset_events", "due_dags", "alarms")
 
 #: What a phase's work may give other phases to do, in the same tick.
 FEEDS: dict[str, tuple[str, ...]] = {
     "create_runs": ("queued_runs",),
     "create_asset_runs": ("queued_runs",),
     "start_runs": ("wakes",),
-    "enforce_timeouts": ("wakes",),
-    "schedule_tasks": ("scheduled_tasks", "queued_runs", "wakes"),
+    "enforce_timeouts": ("wakes", "dag_wakes"),
+    "schedule_tasks": ("scheduled_tasks", "queued_runs", "wakes", "dag_wakes"),
     "queue_tasks": ("outbox",),
     "sync_executors": ("wakes", "scheduled_tasks"),
     "fail_lost_tasks": ("wakes",),

@@ -10,7 +10,7 @@ from scheduler_app import metrics
 from scheduler_app.engine import states
 from scheduler_app.engine.graph import Graph
 from scheduler_app.engine.outcome import Outcome
-from scheduler_app.models import Callback, DagModel, DagRun, transitions
+from scheduler_app.models import Callback, DagRun, DagWake, TaskInstance, transitions
 from scheduler_app.models.effect import Wanted
 from scheduler_app.models.facts import RunRow
 
@@ -30,8 +30,21 @@ def end_runs(ended: Sequence[tuple[RunRow, Graph, Outcome]], now: datetime) -> l
     for row, _, result in done:
         metrics.RUNS_ENDED.labels(result.state).inc()
         log.info("DagRun Finished: dag_id=%s, run_id=%s, state=%s: %s", row.dag_id, row.run_id, *result[::2])
-    _pause_after_failures([row for row, _, result in done if result.state == states.FAILED], now)
+    failed = [row.dag_id for row, _, result in done if result.state == states.FAILED]
+    if failed:
+        DagWake.objects.add_failed(failed, now)
     return sorted(moved)
+
+
+def cut_short(ended: Sequence[tuple[RunRow, Graph, Outcome]], now: datetime) -> list[int]:
+    """As :func:`end_runs` for runs that are still under way: what has not ended in them is skipped with the run's
+    reason; running attempts are stopped by their next heartbeat. The runs must be locked."""
+    reasons = {row.id: result.reason for row, _, result in ended}
+    open_tasks = TaskInstance.objects.filter(dag_run_id__in=reasons).exclude(state__in=states.FINISHED)
+    keys = list(open_tasks.order_by("pk").values_list("pk", "dag_run_id"))
+    reason = [reasons[run_id] for _, run_id in keys]
+    transitions.tasks("skip", [key for key, _ in keys], now, wake=False, reason=reason)
+    return end_runs(ended, now)
 
 
 def _store_callbacks(done: Sequence[tuple[RunRow, Graph, Outcome]], now: datetime) -> None:
@@ -57,21 +70,3 @@ def _store_callbacks(done: Sequence[tuple[RunRow, Graph, Outcome]], now: datetim
         ],
         now,
     )
-
-
-def _pause_after_failures(failed: Sequence[RunRow], now: datetime) -> None:
-    """``max_consecutive_failed_dag_runs``: a DAG whose last so many runs all failed is paused."""
-    limits = dict(
-        DagModel.objects.filter(
-            dag_id__in={row.dag_id for row in failed}, max_consecutive_failed_dag_runs__gt=0, is_paused=False
-        ).values_list("dag_id", "max_consecutive_failed_dag_runs")
-    )
-    for dag_id, limit in limits.items():
-        last = list(
-            DagRun.objects.filter(dag_id=dag_id, end_date__isnull=False)
-            .order_by("-run_after", "-id")
-            .values_list("state", flat=True)[:limit]
-        )
-        if len(last) == limit and set(last) == {states.FAILED}:
-            DagModel.objects.filter(dag_id=dag_id, is_paused=False).update(is_paused=True)
-            log.warning("DAG %s is paused: its last %s runs failed (max_consecutive_failed_dag_runs)", dag_id, limit)

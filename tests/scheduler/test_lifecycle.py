@@ -404,18 +404,6 @@ def test_S_44_no_callback_row_is_written_where_the_dag_has_none(scene: Scene) ->
     assert not Callback.objects.exists()
 
 
-def test_a_dag_is_paused_after_so_many_failed_runs_in_a_row(scene: Scene) -> None:
-    dag = scene.dag(shape("a"), row={"max_consecutive_failed_dag_runs": 2})
-    ends = ["failed", "success", "failed", "failed"]
-    for number, state in enumerate(ends):
-        dag.refresh_from_db()
-        assert not dag.is_paused, number
-        scene.wait(1)
-        scene.play(trigger(dag, 1, now=scene.now, prefix=f"r{number}_")[0], a=state)
-    dag.refresh_from_db()
-    assert dag.is_paused
-
-
 # ── versions ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -4,7 +4,6 @@ other alarm makes its run due for a look.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -15,7 +14,7 @@ from psycopg2.extras import Json
 from scheduler_app.engine import states
 from scheduler_app.engine.graph import Graph
 from scheduler_app.engine.outcome import Outcome
-from scheduler_app.models import TaskInstance, Wake, db, facts, graphs, transitions
+from scheduler_app.models import Wake, db, facts, graphs, transitions
 from scheduler_app.models.facts import RunRow
 from scheduler_app.scheduler import run_ends
 from scheduler_app.scheduler.lost import Gone, end_attempts
@@ -85,23 +84,10 @@ def _is_late(row: RunRow, compiled: dict[UUID, Graph], tick: Tick) -> bool:
 
 
 def _time_out(late: Sequence[RunRow], compiled: dict[UUID, Graph], tick: Tick) -> None:
-    """Ends the runs and everything in them that has not ended; running attempts are stopped by their next heartbeat."""
-    if not late:
-        return
-    ending: dict[int, str] = {}
+    ended = []
     for row in late:
-        seconds = compiled[row.version_id].dag.dagrun_timeout  # type: ignore[index]
-        ending[row.id] = f"The run took longer than its dagrun_timeout of {seconds:g} s."
-    by_run: dict[int, list[int]] = defaultdict(list)
-    open_tasks = TaskInstance.objects.filter(dag_run_id__in=ending).exclude(state__in=states.FINISHED)
-    for key, run_id in open_tasks.order_by("pk").values_list("pk", "dag_run_id"):
-        by_run[run_id].append(key)
-    keys = sorted((key, ending[run_id]) for run_id, of_run in by_run.items() for key in of_run)
-    transitions.tasks("skip", [key for key, _ in keys], tick.now, wake=False, reason=[reason for _, reason in keys])
-    run_ends.end_runs(
-        [
-            (row, compiled[row.version_id], Outcome(states.FAILED, "timed_out", ending[row.id]))  # type: ignore[index]
-            for row in late
-        ],
-        tick.now,
-    )
+        graph = compiled[row.version_id]  # type: ignore[index]
+        reason = f"The run took longer than its dagrun_timeout of {graph.dag.dagrun_timeout:g} s."
+        ended.append((row, graph, Outcome(states.FAILED, "timed_out", reason)))
+    if ended:
+        run_ends.cut_short(ended, tick.now)
