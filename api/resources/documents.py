@@ -44,7 +44,7 @@ def dag(row: DagModel) -> dict[str, Any]:
         "description": row.description,
         "timetable_summary": row.timetable_summary,
         "timetable_description": row.timetable_description,
-        "timetable_partitioned": kind == "partitioned",
+        "timetable_partitioned": kind == "partitioned" or "partition" in (row.timetable or {}),
         "timetable_periodic": row.timetable_periodic,
         "tags": [{"name": tag.name, "dag_id": row.dag_id, "dag_display_name": name} for tag in row.tags.all()],
         "max_active_tasks": row.max_active_tasks,

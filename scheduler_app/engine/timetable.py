@@ -70,6 +70,10 @@ class Timetable(ABC):
     def infer_manual(self, run_after: datetime) -> DataInterval | None:
         """The interval of a run started by hand for that instant; None = only the child with its class can say."""
 
+    def partition_key(self, run_after: datetime) -> str | None:
+        """The partition that the scheduled run of that instant makes; None = its runs are no partitions."""
+        return None
+
     def interval_of(self, logical_date: datetime) -> DataInterval | None:
         """The interval that the schedule itself gives the run with this logical date, None when it has no such run."""
         return None

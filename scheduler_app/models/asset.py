@@ -73,6 +73,28 @@ class AssetEvent(models.Model):
         indexes = [models.Index(fields=["asset", "-timestamp", "-id"], name="asset_event_newest")]
 
 
+class PartitionEvent(models.Model):
+    """An event that belongs to a partition of a DAG which has no run yet; the run that takes it deletes it.
+
+    A pending partition is its rows, so there is none that exists twice (BC-105).
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    dag = models.ForeignKey(DagModel, on_delete=models.CASCADE, related_name="partition_events", db_index=False)
+    #: of the DAG's partition, and of the event as its source wrote it
+    partition_key = models.TextField()
+    source_key = models.TextField()
+    asset = models.ForeignKey(Asset, on_delete=models.CASCADE, related_name="+")
+    event = models.ForeignKey(AssetEvent, on_delete=models.CASCADE, related_name="+")
+    created_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "scheduler_partition_event"
+        constraints = [
+            models.UniqueConstraint(fields=["dag", "partition_key", "event"], name="partition_event_once"),
+        ]
+
+
 class AssetQueuedEvent(models.Model):
     """An event that a DAG has not used yet; the run that takes it deletes it (BC-103)."""
 

@@ -1,12 +1,13 @@
-"""Schedules of partitioned assets. A cron one runs as its cron does; the others start no run by themselves here."""
+"""Schedules of partitioned assets."""
 
 from __future__ import annotations
 
 import datetime as dt
+import warnings
 from typing import Any
 
-from scheduler_app.sdk.partitions import IdentityMapper, PartitionMapper
-from scheduler_app.sdk.timetables import CronTriggerTimetable, Timetable, as_condition
+from scheduler_app.engine.partitions import IdentityMapper, PartitionMapper, is_known
+from scheduler_app.sdk.timetables import CronTriggerTimetable, Timetable, as_condition, duration_doc
 
 
 class CronPartitionTimetable(CronTriggerTimetable):
@@ -25,6 +26,12 @@ class CronPartitionTimetable(CronTriggerTimetable):
     ) -> None:
         super().__init__(cron, timezone=timezone, run_immediately=run_immediately)
         self.run_offset, self.key_format = run_offset, key_format
+        partition: dict[str, Any] = {"format": key_format}
+        if isinstance(run_offset, dt.timedelta):
+            partition["offset"] = {"delta": duration_doc(run_offset)}
+        elif run_offset:
+            partition["offset"] = run_offset
+        self._accept({**self.document, "partition": partition})
 
 
 class PartitionedAtRuntime(Timetable):
@@ -41,7 +48,6 @@ class PartitionedAssetTimetable(Timetable):
 
     description = "Waits for partitions of assets"
     periodic = False
-    can_be_scheduled = False
     partitioned = True
 
     def __init__(
@@ -60,11 +66,19 @@ class PartitionedAssetTimetable(Timetable):
         return "Partitioned Asset"
 
     def to_doc(self) -> dict[str, Any]:
-        return {
-            **super().to_doc(),
+        document = {
+            "kind": "partitioned",
             "condition": self.asset_condition.to_condition(),
             "mappers": [
                 [asset.to_condition(), mapper.to_doc()] for asset, mapper in self.partition_mapper_config.items()
             ],
             "default_mapper": self.default_partition_mapper.to_doc(),
         }
+        if not is_known([document["default_mapper"], *(mapper for _, mapper in document["mappers"])]):
+            warnings.warn(
+                "A partition mapper or window of your own cannot be asked by the scheduler: this DAG starts no run by "
+                "itself. Use the built-in ones, or trigger it.",
+                stacklevel=2,
+            )
+            return {**super().to_doc(), **document, "kind": "custom", "can_be_scheduled": False}
+        return document

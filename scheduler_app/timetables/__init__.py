@@ -18,7 +18,9 @@ once               none. ``"@once"``
 continuous         none. ``"@continuous"``
 cron_trigger       ``expression``* cron, ``timezone`` zone (UTC), ``interval`` duration (0: both ends of the data
                    interval are the fire time), ``run_immediately`` true | false | duration (false), ``gap``,
-                   ``overlap``. A cron string or a preset in ``schedule=``
+                   ``overlap``. A cron string or a preset in ``schedule=``. ``partition`` ``{"format"*, "offset"}``:
+                   each run is a partition, whose key is its fire time (moved by so many ticks or a duration) in the
+                   zone and format. ``CronPartitionTimetable``
 cron_interval      ``expression``*, ``timezone``, ``gap``, ``overlap``. ``CronDataIntervalTimetable``
 delta_trigger      ``delta``* duration, ``interval`` duration (0). A ``timedelta``/``relativedelta`` in ``schedule=``
 delta_interval     ``delta``*. ``DeltaDataIntervalTimetable``
@@ -27,6 +29,8 @@ events             ``event_dates``* list of instants (any order, doubles ignored
                    ``description``. ``EventsTimetable``
 asset              ``condition``* an asset condition (``docs/borders.md`` §1). Assets/Datasets in ``schedule=``
 asset_or_time      ``condition``*, ``timetable``* a document of another kind. ``AssetOrTimeSchedule``
+partitioned        ``condition``*, ``mappers`` list of ``[leaf of a condition, mapper document]``, ``default_mapper``
+                   (``engine/partitions.py``). ``PartitionedAssetTimetable``
 custom             ``class`` dotted name, ``summary``, ``description``, ``periodic`` (true), ``can_be_scheduled``
                    (true), ``planned`` list of ``{"run_after"*, "logical_date", "start", "end"}`` in order: the slots
                    that the child computed for the processor (a missing ``logical_date`` is ``start``, or nothing when

@@ -20,6 +20,7 @@ class CronTriggerTimetable(TriggerTimetable):
         given = doc.get("run_immediately", False)
         #: true: run the last fire first of all; a duration: if it is not older than that
         self.run_immediately: Delta | bool = given if isinstance(given, bool) else delta_from_doc(given)
+        self.partition = doc.get("partition")
         self.summary = self.calendar.expression
         self.description = describe(self.calendar.expression)
 
@@ -31,6 +32,18 @@ class CronTriggerTimetable(TriggerTimetable):
 
     def at_or_before(self, at: datetime) -> datetime:
         return self.calendar.at_or_before(at)
+
+    def partition_key(self, run_after: datetime) -> str | None:
+        if self.partition is None:
+            return None
+        offset = self.partition.get("offset") or 0
+        at = run_after
+        if isinstance(offset, int):
+            for _ in range(abs(offset)):
+                at = self.after(at) if offset > 0 else self.at_or_before(at - timedelta(microseconds=1))
+        else:
+            at = at + delta_from_doc(offset["delta"])
+        return at.astimezone(self.calendar.tz).strftime(self.partition["format"])
 
     def first_without_start(self, now: datetime) -> datetime:
         """The last fire if it may still run, else the next one.

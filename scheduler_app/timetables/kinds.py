@@ -17,6 +17,7 @@ from scheduler_app.timetables.events import EventsTimetable
 from scheduler_app.timetables.multi_cron_trigger import MultiCronTriggerTimetable
 from scheduler_app.timetables.null import NullTimetable
 from scheduler_app.timetables.once import OnceTimetable
+from scheduler_app.timetables.partitioned import PartitionedTimetable
 
 
 def _asset_or_time(doc: dict[str, Any]) -> Timetable:
@@ -38,5 +39,6 @@ KINDS: dict[str, Callable[[dict[str, Any]], Timetable]] = {
     "events": EventsTimetable,
     "asset": AssetTimetable,
     "asset_or_time": _asset_or_time,
+    "partitioned": PartitionedTimetable,
     "custom": CustomTimetable,
 }

@@ -9,15 +9,21 @@ from typing import Any
 import pytest
 import time_machine
 
+from scheduler_app.engine.assets import AssetKey
 from scheduler_app.sdk import DAG, Asset, AssetAlias, Dataset, asset, task
 from scheduler_app.sdk import EmptyOperator as Empty
 from scheduler_app.sdk.operators.hitl import ApprovalOperator, HITLBranchOperator, HITLOperator
 from scheduler_app.sdk.operators.latest_only import LatestOnlyOperator
+from scheduler_app.sdk.partition_timetables import CronPartitionTimetable, PartitionedAssetTimetable
 from scheduler_app.sdk.partitions import (
     AllowedKeyMapper,
+    DayWindow,
     FanOutMapper,
     IdentityMapper,
+    MinimumCount,
+    PartitionMapper,
     ProductMapper,
+    RollupMapper,
     StartOfDayMapper,
     StartOfWeekMapper,
     WeekWindow,
@@ -29,6 +35,7 @@ from scheduler_app.sdk.triggers.external_task import WorkflowTrigger
 from scheduler_app.sdk.triggers.file import FileDeleteTrigger, FileTrigger
 from scheduler_app.sdk.triggers.hitl import HITLTrigger
 from scheduler_app.sdk.triggers.temporal import DateTimeTrigger
+from scheduler_app.timetables import from_doc
 
 from .memory_port import MemoryPort, attempt, utc
 
@@ -239,3 +246,34 @@ def test_a_watcher_is_described_with_its_trigger() -> None:
     kwargs = {"filepath": "/tmp/f", "poke_interval": 5.0}
     trigger = {"classpath": "airflow.providers.standard.triggers.file.FileDeleteTrigger", "kwargs": kwargs}
     assert watched.to_doc()["watchers"] == [{"name": "w", "trigger": trigger}]
+
+
+def test_a_partitioned_schedule_is_a_document_that_the_scheduler_can_read() -> None:
+    day, ref = Asset("daily"), Asset.ref(name="hourly")
+    rollup = RollupMapper(upstream_mapper=StartOfDayMapper(), window=DayWindow(), wait_policy=MinimumCount(-4))
+    schedule = PartitionedAssetTimetable(assets=day & ref, partition_mapper_config={ref: rollup})
+    timetable = from_doc(schedule.to_doc())
+    hourly, daily = AssetKey("hourly", "x"), AssetKey("daily", "daily")
+    assert timetable.keys_of(hourly, "2024-03-15T10:00:00") == ["2024-03-15"]
+    hours = [f"2024-03-15T{hour:02d}:00:00" for hour in range(20)]
+    received = {daily: ["2024-03-15"], hourly: hours}
+    assert timetable.is_ready("2024-03-15", received, {})
+    assert not timetable.is_ready("2024-03-15", {**received, hourly: hours[1:]}, {})
+
+
+def test_a_mapper_of_ones_own_loads_with_a_warning() -> None:
+    class Mine(PartitionMapper):
+        def to_downstream(self, key: str) -> str:
+            return key
+
+    with pytest.warns(UserWarning, match="starts no run by itself"):
+        document = PartitionedAssetTimetable(assets=Asset("a"), default_partition_mapper=Mine()).to_doc()
+    assert (document["kind"], document["can_be_scheduled"]) == ("custom", False)
+
+
+def test_a_cron_of_partitions_says_how_its_keys_are_written() -> None:
+    schedule = CronPartitionTimetable("0 6 * * *", timezone="Europe/Berlin", key_format="%Y-%m-%d", run_offset=-1)
+    timetable = from_doc(schedule.to_doc())
+    assert timetable.partition_key(utc(2024, 3, 15, 5)) == "2024-03-14"
+    moved = CronPartitionTimetable("0 6 * * *", run_offset=dt.timedelta(hours=1)).to_doc()
+    assert from_doc(moved).partition_key(utc(2024, 3, 15, 6)) == "2024-03-15T07:00:00"

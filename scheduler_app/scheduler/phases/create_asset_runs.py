@@ -1,7 +1,8 @@
 """Creates the runs of DAGs whose asset condition is fulfilled by queued events: exactly one for the events it takes.
 
 The DAG's row is locked before its queued events are read, and the run, its links to the events and the deletion of
-the queued rows are one transaction: two schedulers cannot use the same events twice (BC-103).
+the queued rows are one transaction: two schedulers cannot use the same events twice (BC-103). DAGs that wait for
+partitions get theirs first, in ``scheduler.partition_runs``.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from scheduler_app.engine.graph import Graph
 from scheduler_app.engine.run_plans import run_id
 from scheduler_app.models import AssetAlias, AssetEvent, AssetQueuedEvent, DagModel, creation, db, graphs
 from scheduler_app.models.creation import NewRun
+from scheduler_app.scheduler import partition_runs
 from scheduler_app.scheduler.phases.create_runs import blame, graph_of
 from scheduler_app.scheduler.tick import Tick
 from scheduler_app.timetables import from_doc
@@ -50,6 +52,7 @@ def run(tick: Tick) -> int:
         dag_ids = [row[0] for row in db.fetch(_TAKE, {"now": tick.now, "after": after, "limit": page})]
         if dag_ids:
             tick.working_on = dag_ids
+            created += partition_runs.create(dag_ids, tick)
             created += _create_for(dag_ids, tick)
         if len(dag_ids) < page:
             return created

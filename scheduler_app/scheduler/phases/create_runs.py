@@ -18,6 +18,7 @@ from scheduler_app.engine.run_plans import RunPlan, run_id
 from scheduler_app.models import DagModel, creation, db, graphs, schedules
 from scheduler_app.models.creation import NewRun
 from scheduler_app.scheduler.tick import Tick, backoff, error_text
+from scheduler_app.timetables import from_doc
 
 #: DAGs that one pass takes.
 DAGS = 100
@@ -113,6 +114,7 @@ def _new_run(dag: DagModel, plan: RunPlan, graph: Graph, tick: Tick) -> NewRun:
         slot_key=plan.slot_key,
         bundle_version=dag.bundle_version,
         creating_job_id=tick.job_id,
+        partition_key=from_doc(dag.timetable or {"kind": "null"}).partition_key(plan.run_after),
     )
 
 
