@@ -90,7 +90,7 @@ def cut(rows: QuerySet[Any], limit: int, offset: int, widen: Widen | None = None
         return Page(found, offset + len(found))
     if not found and limit and offset == 0:
         return Page([], 0)
-    number, exact = totals.total(rows, _split(rows, parts))
+    number, exact = totals.total(rows, _split(rows, parts), totals.EXACT)
     if exact:
         return Page(found, number)
     # A client that goes on until it has as many rows as there are must neither stop early nor go on for ever.

@@ -1,4 +1,4 @@
-"""Indexes for people: lists over all runs in the orders that they are read in (docs/adr/0041)."""
+"""Indexes for people: lists over all runs in the orders that they are read in (docs/adr/0047)."""
 
 from django.db import migrations, models
 from django.db.models import Q

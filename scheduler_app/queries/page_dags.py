@@ -145,6 +145,12 @@ ORDERS: Final[dict[str, str]] = {
 }
 
 
+#: each state has a partial index of its own; asked for both at once the database reads every run
+_ACTIVE_RUNS: Final = " UNION ALL ".join(
+    f"SELECT id, dag_id, state FROM scheduler_dag_run WHERE state = '{state}'" for state in ("queued", "running")
+)
+
+
 def _shelf(
     matching: QuerySet[DagModel], chip: str, page: int, size: int, now: datetime, order: str
 ) -> list[tuple[Any, ...]]:
@@ -158,7 +164,7 @@ def _shelf(
         active AS (
             SELECT dag_id, count(*) FILTER (WHERE state = 'running') AS running,
                    count(*) FILTER (WHERE state = 'queued') AS queued
-            FROM scheduler_dag_run WHERE state IN ('running', 'queued') GROUP BY dag_id
+            FROM ({_ACTIVE_RUNS}) r GROUP BY dag_id
         ),
         shelf AS MATERIALIZED (
             SELECT d.dag_id, d.dag_display_name, d.description, d.owners, d.is_paused, d.has_import_errors,
@@ -228,8 +234,7 @@ def pulse(visible: QuerySet[DagModel]) -> str:
             (SELECT md5(string_agg(
                 dag_id || is_paused || has_import_errors || (held_at IS NOT NULL), ',' ORDER BY dag_id
              )) FROM scheduler_dag WHERE dag_id IN ({sql})),
-            (SELECT md5(string_agg(id || state, ',' ORDER BY id)) FROM scheduler_dag_run
-             WHERE state IN ('queued', 'running')),
+            (SELECT md5(string_agg(id || state, ',' ORDER BY id)) FROM ({_ACTIVE_RUNS}) r),
             (SELECT max(id) FROM scheduler_dag_run)
         """,
         params,

@@ -2,7 +2,7 @@
 
 Counting a million index entries takes longer than finding and writing the page that the number stands above. So rows
 are counted one by one up to :data:`EXACT`; beyond it the planner's estimate answers, which for a whole table is within
-a few percent (docs/adr/0041).
+a few percent (docs/adr/0047).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Total(NamedTuple):
     exact: bool
 
 
-def total(rows: QuerySet[Any], parts: Sequence[Q] | None = None, exact: int = EXACT) -> Total:
+def total(rows: QuerySet[Any], parts: Sequence[Q] | None, exact: int) -> Total:
     """One statement, two when there are more than ``exact`` rows; an estimate is never below ``exact`` + 1.
 
     With ``parts`` the rows are counted part by part (``queries.merged``).
