@@ -1,12 +1,12 @@
-"""The Celery application: workers start with ``celery -A scheduler_app.celery worker``."""
+"""The Celery application: workers start with ``celery -A scheduler_app worker``."""
 
 from __future__ import annotations
 
 import os
 
-from celery import Celery
+from scheduler_app.conf import conf
+from scheduler_app.executors.celery_app import make_app
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "scheduler_app.settings")
 
-app = Celery("scheduler_app")
-app.config_from_object("django.conf:settings", namespace="CELERY")
+app = make_app(conf())

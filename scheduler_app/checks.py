@@ -70,6 +70,13 @@ def _relations(values: Conf) -> list[CheckMessage]:
                 id="scheduler_app.E009",
             )
         )
+    if values.worker_sources not in ("database", "folder"):
+        found.append(
+            Error(
+                f"SCHEDULER['worker_sources'] is {values.worker_sources!r}; it must be database or folder.",
+                id="scheduler_app.E010",
+            )
+        )
     try:
         ZoneInfo(values.default_timezone)
     except (KeyError, ValueError, OSError):

@@ -52,7 +52,9 @@ class Conf:
 
     # Scheduler
     idle_poll_seconds: float = knob(1.0, "Longest sleep of an idle scheduler when no notification comes.", least=0.01)
-    executor: str = knob("LocalExecutor", "Executor of tasks that name none.")
+    executor: str = knob(
+        "LocalExecutor", "Executors of a scheduler, separated by commas; the first one runs tasks that name none."
+    )
     full_pause_seconds: float = knob(
         0.005, "Pause of the loop while every slot is taken, so that one pass serves several that are freed.", least=0
     )
@@ -144,10 +146,25 @@ class Conf:
     max_message_mb: int = knob(64, "Largest message between a task and its supervisor.", least=1)
     task_user: str = knob("", "System user that runs user code; empty is the scheduler's own user.")
 
+    # Celery
+    celery_worker_slots: int = knob(
+        16, "Task attempts that one Celery worker runs at once when it has no --concurrency.", least=1
+    )
+    celery_publish_timeout_seconds: float = knob(
+        5.0, "Time that the broker may take to answer the scheduler; then the message is sent again.", least=0.1
+    )
+    worker_sources: Literal["database", "folder"] = knob(
+        "database",
+        "Where a Celery worker takes DAG files from: the database (it needs no shared folder), or the same path of the "
+        "DAG folder as on the DAG processor's machine.",
+    )
+
     # Secrets
     fernet_keys: tuple[str, ...] = knob((), "Keys for stored secrets, newest first.", secret=True)
     metrics_token: str = knob("", "Bearer token with which /metrics may be read without a session.", secret=True)
-    celery_broker_url: str = knob("", "Broker of the Celery executor.", secret=True)
+    celery_broker_url: str = knob(
+        "", "Broker of the Celery executor: amqp://user:password@host:5672// or redis://host:6379/0.", secret=True
+    )
 
     # API
     basic_auth: bool = knob(False, "Whether the API takes a user name and password with each request (HTTP Basic).")
@@ -164,6 +181,11 @@ class Conf:
 
     # Standalone
     stop_seconds: float = knob(20.0, "Time that a component of `bin/run` gets to stop before it is killed.", least=1)
+
+    @property
+    def executors(self) -> tuple[str, ...]:
+        """The names in ``executor``, the default one first."""
+        return tuple(name.strip() for name in self.executor.split(",") if name.strip()) or ("LocalExecutor",)
 
 
 def from_mapping(values: Mapping[str, Any]) -> Conf:

@@ -56,6 +56,9 @@ class InlineExecutor(Executor):
     def done(self, keys: Sequence[tuple[int, int]]) -> None:
         self._open.difference_update(keys)
 
+    def begun(self, keys: Sequence[tuple[int, int]]) -> None:
+        """Nobody else hands them out."""
+
     def lost(self) -> list[Lost]:
         return []
 

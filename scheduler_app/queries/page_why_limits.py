@@ -67,12 +67,13 @@ def _room(instance: TaskInstance, run: DagRun, now: datetime, lease: timedelta) 
 
 def _free(executor: str | None, now: datetime, lease: timedelta) -> int:
     """Free slots of an executor whose runners say how many they have; of any other one slot is taken to be free."""
-    name = executor or conf().executor
+    default = conf().executors[0]
+    name = executor or default
     runners = Job.objects.alive(now, lease.total_seconds()).filter(executor_class=name).values_list("detail", flat=True)
     slots = [detail["slots"] for detail in runners if "slots" in detail]
     if not slots:
         return 1
-    mine = Q(executor=name) | Q(executor__isnull=True) if name == conf().executor else Q(executor=name)
+    mine = Q(executor=name) | Q(executor__isnull=True) if name == default else Q(executor=name)
     taken = TaskInstance.objects.filter(mine, state__in=[states.QUEUED, states.RUNNING, states.RESTARTING]).count()
     return max(0, sum(slots) - taken)
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from scheduler_app.conf import Conf
 from scheduler_app.runner.identity import Identity
 from scheduler_app.runner.loop import Listener, Options, Runner
+from scheduler_app.runner.sources import Sources
 from scheduler_app.supervisor.child import Clocks
 from scheduler_app.supervisor.children import Children, Limits
 from scheduler_app.supervisor.events import Events
@@ -32,8 +33,16 @@ def children(values: Conf, events: Events) -> Children:
 
 
 def runner(
-    values: Conf, events: Events, its_children: Children, identity: Identity, slots: int, listener: Listener
+    values: Conf,
+    events: Events,
+    its_children: Children,
+    identity: Identity,
+    slots: int,
+    listener: Listener,
+    *,
+    own_sources: bool = False,
 ) -> Runner:
+    """`own_sources`: DAG files come from the database; else they are where the DAG processor found them."""
     options = Options(
         slots=slots,
         log_folder=values.log_folder,
@@ -41,4 +50,11 @@ def runner(
         heartbeat_timeout_seconds=values.task_heartbeat_timeout_seconds,
         kill_grace_seconds=values.kill_grace_seconds,
     )
-    return Runner(events, its_children, clocks(), identity, options, listener)
+    its_sources = None
+    if own_sources:
+        its_sources = Sources(
+            values.home.absolute() / "sources",
+            follow_newest=values.runs_follow_newest_version,
+            readable_by_all=bool(values.task_user),
+        )
+    return Runner(events, its_children, clocks(), identity, options, listener, its_sources)

@@ -13,6 +13,7 @@ from scheduler_app.engine.dag import Task
 from scheduler_app.engine.graph import Graph
 from scheduler_app.models import db, transitions
 from scheduler_app.models.graphs import graphs_of
+from scheduler_app.runner.sources import Source
 from scheduler_app.supervisor.zygote import DagFile
 
 
@@ -43,6 +44,8 @@ class Claim:
     start: dict[str, Any]
     #: of the version that it runs; None when that is not stored
     graph: Graph | None = None
+    #: for a machine that takes the file from the database
+    source: Source | None = None
 
     @property
     def label(self) -> str:
@@ -57,7 +60,8 @@ SELECT ti.id, ti.fence, ti.task_id, ti.map_index, ti.try_number, ti.max_tries, t
        r.id AS run_pk, r.dag_id, r.run_id, r.run_type, r.logical_date, r.data_interval_start, r.data_interval_end,
        r.run_after, r.start_date AS run_start_date, r.end_date AS run_end_date, r.queued_at, r.conf,
        r.state AS run_state, r.note, r.triggering_user_name, r.clear_number, r.partition_key,
-       coalesce(r.bundle_version, '') AS bundle_version, d.fileloc, d.relative_fileloc
+       coalesce(r.bundle_version, '') AS bundle_version, d.fileloc, d.relative_fileloc,
+       d.bundle_name, coalesce(d.bundle_version, '') AS newest_bundle_version
 """
 _ROWS = f"""{_COLUMNS}
 FROM scheduler_task_instance ti
@@ -223,6 +227,7 @@ def _claim(
             "mark_success_url": None,
         },
         graph=graph,
+        source=Source(row["bundle_name"], row["relative_fileloc"], row["bundle_version"], row["newest_bundle_version"]),
     )
 
 

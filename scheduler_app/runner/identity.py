@@ -8,7 +8,7 @@ import socket
 from datetime import datetime
 from typing import Any
 
-from scheduler_app.models import Job
+from scheduler_app.models import Job, lease
 from scheduler_app.runner.claims import Worker
 
 
@@ -34,7 +34,8 @@ class Identity:
             executor_class=self._executor_class,
             start_date=now,
             latest_heartbeat=now,
-            detail=self._detail,
+            # so that a neighbour sees our end at once, and not when the lease is over
+            detail={**self._detail, **lease.identity()},
         ).pk
         return self._job_id
 

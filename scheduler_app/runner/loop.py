@@ -27,10 +27,12 @@ from scheduler_app.runner.database import Database, DatabaseAway
 from scheduler_app.runner.decide import Decision
 from scheduler_app.runner.identity import Identity
 from scheduler_app.runner.outcomes import BATCH, Report
+from scheduler_app.runner.sources import Sources
 from scheduler_app.supervisor.base import Exit
 from scheduler_app.supervisor.child import Clocks
 from scheduler_app.supervisor.children import Children
 from scheduler_app.supervisor.events import Events
+from scheduler_app.supervisor.zygote import DagFile
 from scheduler_app.wire import WireError
 
 log = logging.getLogger(__name__)
@@ -59,6 +61,10 @@ class Listener(Protocol):
 
     def done(self, keys: Sequence[Key]) -> None: ...
 
+    def begun(self, keys: Sequence[Key]) -> None:
+        """These are claimed: whoever hands them out again is refused from now on."""
+        ...
+
 
 class Runner:
     def __init__(
@@ -69,9 +75,12 @@ class Runner:
         identity: Identity,
         options: Options,
         listener: Listener,
+        sources: Sources | None = None,
     ) -> None:
         self._events, self._children, self._clocks = events, children, clocks
         self._identity, self._options, self._listener = identity, options, listener
+        #: None: DAG files are where the DAG processor found them
+        self._sources = sources
         self._database = Database(clocks.monotonic)
         self._waiting: deque[Key] = deque()
         self._running: dict[Key, Attempt] = {}
@@ -226,9 +235,11 @@ class Runner:
         except DatabaseAway:
             self._waiting.extendleft(reversed(keys))
             return
+        ours = {(item.ti_id, item.fence) for item in claims}
+        if ours:
+            self._listener.begun(sorted(ours))
         for item in claims:
             self._launch(item)
-        ours = {(item.ti_id, item.fence) for item in claims}
         refused = [key for key in keys if key not in ours]
         if refused:
             self._listener.done(refused)
@@ -255,10 +266,18 @@ class Runner:
         )
         self._running[attempt.key] = attempt
         try:
-            attempt.child = self._children.start(item.file, file, item.start, attempt)
-        except (OSError, WireError) as error:
+            attempt.child = self._children.start(self._file(item), file, item.start, attempt)
+        except DatabaseAway:
+            self.over(attempt, Exit(None, "the database went away before it had given the DAG's files"))
+        except (OSError, WireError, Error) as error:
             log.warning("%s cannot be started: %s", item.label, error)
             self.over(attempt, Exit(None, f"its process cannot be started: {error}"))
+
+    def _file(self, item: Claim) -> DagFile:
+        sources, source = self._sources, item.source
+        if sources is None or source is None:
+            return item.file
+        return self._database.do(lambda now: sources.file(source))
 
     def _watch(self) -> None:
         """Time-outs, heartbeats, the state of the zygotes."""

@@ -1,7 +1,7 @@
 """The runner's process: ``python -m scheduler_app.runner.process --control FD --slots N``, started by an executor.
 
 It talks to the executor over a socket (``scheduler_app.wire`` frames). It gets ``accept`` and ``cancel`` (hand_outs:
-pairs of id and fence) and ``stop`` (drain_seconds); it sends ``ready`` (job_id) and ``done`` (hand_outs).
+pairs of id and fence) and ``stop`` (drain_seconds); it sends ``ready`` (job_id), ``begun`` and ``done`` (hand_outs).
 When the executor is gone it kills every attempt at once, says in their rows what happened if the database lets it, and
 ends.
 """
@@ -9,6 +9,7 @@ ends.
 from __future__ import annotations
 
 import argparse
+import json
 import logging
 import os
 import signal
@@ -33,6 +34,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--control", type=int, required=True, help="file descriptor of the socket to the executor")
     parser.add_argument("--slots", type=int, required=True, help="attempts at once")
     parser.add_argument("--executor", default="LocalExecutor", help="class of the executor, for the Job row")
+    parser.add_argument("--job-type", default="LocalTaskJob", help="type of the Job row")
+    parser.add_argument("--detail", type=json.loads, default={}, help="JSON object: more of what the Job row says")
+    parser.add_argument("--own-sources", action="store_true", help="take DAG files from the database")
     options = parser.parse_args(arguments)
     os.set_inheritable(options.control, False)
     import django
@@ -42,13 +46,13 @@ def main(arguments: list[str] | None = None) -> None:
     # Ctrl-C and SIGTERM are for the executor, which tells us what to do; its end ends us.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    RunnerProcess(Channel(socket.socket(fileno=options.control)), options.slots, options.executor).run()
+    RunnerProcess(Channel(socket.socket(fileno=options.control)), options).run()
 
 
 class RunnerProcess:
     """Implements ``runner.loop.Listener``: what the runner tells goes to the executor."""
 
-    def __init__(self, control: Channel, slots: int, executor_class: str) -> None:
+    def __init__(self, control: Channel, options: argparse.Namespace) -> None:
         from scheduler_app.conf import conf
         from scheduler_app.runner import assemble
         from scheduler_app.runner.database import Database
@@ -60,9 +64,18 @@ class RunnerProcess:
         self._clocks = assemble.clocks()
         self._events = Events()
         self._children = assemble.children(values, self._events)
-        self._identity = Identity("LocalTaskJob", executor_class, {"slots": slots})
+        slots = options.slots
+        self._identity = Identity(options.job_type, options.executor, {**options.detail, "slots": slots})
         self._database = Database(self._clocks.monotonic)
-        self._runner = assemble.runner(values, self._events, self._children, self._identity, slots, self)
+        self._runner = assemble.runner(
+            values,
+            self._events,
+            self._children,
+            self._identity,
+            slots,
+            self,
+            own_sources=options.own_sources,
+        )
         self._drain_until: float | None = None
         self._stopping = False
         self._gone = False
@@ -82,8 +95,14 @@ class RunnerProcess:
             self._end()
 
     def done(self, keys: Sequence[tuple[int, int]]) -> None:
+        self._tell("done", keys)
+
+    def begun(self, keys: Sequence[tuple[int, int]]) -> None:
+        self._tell("begun", keys)
+
+    def _tell(self, op: str, keys: Sequence[tuple[int, int]]) -> None:
         if keys and not self._control.closed:
-            self._events.send(self._control, {"op": "done", "hand_outs": [list(key) for key in keys]})
+            self._events.send(self._control, {"op": op, "hand_outs": [list(key) for key in keys]})
 
     def _begin(self) -> None:
         """The Job row; the database may still be starting."""

@@ -12,7 +12,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any
 
@@ -21,6 +21,7 @@ import psycopg2
 from scheduler_app import metrics
 from scheduler_app.conf import Conf, conf
 from scheduler_app.executors.base import Executor
+from scheduler_app.executors.celery import CeleryExecutor
 from scheduler_app.executors.local import LocalExecutor
 from scheduler_app.models import db
 from scheduler_app.models.lease import Lease
@@ -37,7 +38,7 @@ _RETRY_LONGEST_SECONDS = 10.0
 _AGAIN_SECONDS = 0.02
 
 #: What ``SCHEDULER_EXECUTOR`` and ``--executor`` may name.
-EXECUTORS: dict[str, Callable[[Conf], Executor]] = {"LocalExecutor": LocalExecutor}
+EXECUTORS: dict[str, Callable[[Conf], Executor]] = {"LocalExecutor": LocalExecutor, "CeleryExecutor": CeleryExecutor}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class Options:
     num_runs: int = -1
     #: longest sleep between two passes; None = ``idle_poll_seconds``
     idle_sleep_seconds: float | None = None
-    #: name of the executor for tasks that name none; None = the setting
+    #: names of the executors, separated by commas, that of tasks that name none first; None = the setting
     executor: str | None = None
     #: stop when this says so (the DAG processor beside us has parsed everything so many times)
     until: Callable[[], bool] = lambda: False
@@ -176,8 +177,9 @@ class SchedulerProcess:
 
 def make_executors(knobs: Conf, options: Options) -> dict[str, Executor]:
     """The executors of this process by name; the first is the default one. KeyError for a name that does not exist."""
-    name = options.executor or knobs.executor
-    return {name: EXECUTORS[name](knobs)}
+    if options.executor:
+        knobs = replace(knobs, executor=options.executor)
+    return {name: EXECUTORS[name](knobs) for name in knobs.executors}
 
 
 class Bell:

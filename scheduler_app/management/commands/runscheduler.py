@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from argparse import ArgumentParser
+from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
@@ -24,7 +25,11 @@ class Command(BaseCommand):
             "--num-times-parse-dags", type=int, default=-1, help="stop when every file was parsed so many times"
         )
         parser.add_argument("--idle-sleep", type=float, help="longest sleep between two passes, in seconds")
-        parser.add_argument("--executor", help=f"executor for tasks that name none: {', '.join(sorted(EXECUTORS))}")
+        parser.add_argument(
+            "--executor",
+            help="executors, separated by commas, the one of tasks that name none first; there are "
+            + ", ".join(sorted(EXECUTORS)),
+        )
         parser.add_argument(
             "--no-dag-processor", action="store_true", help="do not start a DAG processor beside the scheduler"
         )
@@ -35,9 +40,12 @@ class Command(BaseCommand):
             logging.getLogger("scheduler_app").setLevel(options["log_level"])
         if options["subdir"]:
             settings.SCHEDULER = {**settings.SCHEDULER, "dags_folder": options["subdir"]}
-        executor = options["executor"] or conf().executor
-        if executor not in EXECUTORS:
-            raise CommandError(f"There is no executor {executor!r}; there are {', '.join(sorted(EXECUTORS))}.")
+        wanted = replace(conf(), executor=options["executor"] or conf().executor)
+        for name in wanted.executors:
+            if name not in EXECUTORS:
+                raise CommandError(f"There is no executor {name!r}; there are {', '.join(sorted(EXECUTORS))}.")
+        if "CeleryExecutor" in wanted.executors and not wanted.celery_broker_url:
+            raise CommandError("The Celery executor needs a broker: set SCHEDULER_CELERY_BROKER_URL.")
         processor = Processor(
             wanted=not options["no_dag_processor"],
             subdir=options["subdir"],
@@ -48,7 +56,7 @@ class Command(BaseCommand):
                 Options(
                     num_runs=options["num_runs"],
                     idle_sleep_seconds=options["idle_sleep"],
-                    executor=executor,
+                    executor=wanted.executor,
                     until=processor.is_over,
                 )
             )

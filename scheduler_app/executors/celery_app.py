@@ -1,0 +1,67 @@
+"""The Celery application of both sides: how messages look, which pool workers have, what a broker is asked for.
+
+Imported before Django is set up, so no model is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from celery import Celery
+
+from scheduler_app.conf import Conf
+
+TASK = "scheduler_app.hand_out"
+STOP = "stop_hand_outs"
+_WORKER = "scheduler_app.executors.celery_worker"
+#: Messages know ten levels, however large priority weights are.
+_LEVELS = 10
+
+
+def make_app(values: Conf) -> Celery:
+    """The Celery application of both sides. A host project's own ``CELERY_*`` settings are read first."""
+    app = Celery("scheduler_app")
+    app.config_from_object("django.conf:settings", namespace="CELERY")
+    app.conf.update(
+        imports=(_WORKER,),
+        worker_pool=f"{_WORKER}:RunnerPool",
+        worker_concurrency=values.celery_worker_slots,
+        worker_prefetch_multiplier=1,
+        worker_hijack_root_logger=False,
+        worker_send_task_events=False,
+        task_ignore_result=True,
+        task_acks_late=True,
+        task_serializer="json",
+        accept_content=["json"],
+        task_default_queue="default",
+        task_queue_max_priority=_LEVELS - 1,
+        broker_connection_retry_on_startup=True,
+        broker_connection_max_retries=None,
+        broker_connection_timeout=values.celery_publish_timeout_seconds,
+        broker_transport_options=transport_options(values.celery_broker_url, values.celery_publish_timeout_seconds),
+    )
+    if values.celery_broker_url:
+        app.conf.broker_url = values.celery_broker_url
+    return app
+
+
+def transport_options(broker_url: str, timeout_seconds: float) -> dict[str, Any]:
+    """So that every call ends in time, and that a confirmed message is one that the broker has."""
+    if is_redis(broker_url):
+        return {
+            "socket_connect_timeout": timeout_seconds,
+            "socket_keepalive": True,
+            "priority_steps": list(range(_LEVELS)),
+        }
+    return {"confirm_publish": True}
+
+
+def is_redis(broker_url: str) -> bool:
+    return urlsplit(broker_url).scheme in ("redis", "rediss", "sentinel", "redis+socket")
+
+
+def level(weight: int, broker_url: str) -> int:
+    """The message priority of a priority weight: each level is twice the weight of the one below it."""
+    raised = min(_LEVELS - 1, max(0, weight).bit_length())
+    return _LEVELS - 1 - raised if is_redis(broker_url) else raised  # Redis takes 0 first

@@ -1,0 +1,216 @@
+"""What a Celery worker does: its threads hand messages to one runner process, and wait until their attempts are over.
+
+A message is acknowledged when its hand-out is claimed, so neither a broker's consumer time-out nor its visibility
+time-out matters to a task that runs for days; what was claimed is watched by heartbeats. Loaded by the worker alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import queue
+import select
+import sys
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from celery import Task, shared_task, signals
+from celery.concurrency.thread import TaskPool
+from celery.exceptions import Reject
+from celery.worker import state as worker_state
+from celery.worker.control import control_command
+
+from scheduler_app.conf import Conf, conf
+from scheduler_app.executors.base import HandOut
+from scheduler_app.executors.celery_app import STOP, TASK
+from scheduler_app.executors.local import LocalExecutor
+
+log = logging.getLogger(__name__)
+
+Key = tuple[int, int]
+
+#: A message that finds every slot taken goes back to the broker after this, for another worker.
+_SLOT_SECONDS = 0.5
+_POLL_SECONDS = 0.5
+_BEGUN, _DONE, _LOST = "begun", "done", "lost"
+
+
+class Busy(Exception):
+    """The hand-out was not taken: no slot came free, or the runner ended before it claimed it."""
+
+
+class WorkerRunner(LocalExecutor):
+    """The runner of a worker. `tell` hears what becomes of each hand-out."""
+
+    def __init__(self, values: Conf, slots: int, detail: dict[str, Any], tell: Callable[[Key, str], None]) -> None:
+        arguments = ["--executor", "CeleryExecutor", "--job-type", "CeleryWorkerJob", "--detail", json.dumps(detail)]
+        if values.worker_sources == "database":
+            arguments.append("--own-sources")
+        super().__init__(values, slots, arguments)
+        self._tell = tell
+
+    def begun(self, keys: Sequence[Key]) -> None:
+        for key in keys:
+            self._tell(key, _BEGUN)
+
+    def done(self, keys: Sequence[Key]) -> None:
+        for key in keys:
+            self._tell(key, _DONE)
+
+
+class Hands:
+    """Shares one runner among threads: :meth:`run` is called by many, the runner by a thread of its own."""
+
+    def __init__(self, values: Conf, slots: int, detail: dict[str, Any]) -> None:
+        self._runner = WorkerRunner(values, slots, detail, self._tell)
+        self._changed = threading.Condition()
+        self._free = slots
+        self._heard: dict[Key, queue.SimpleQueue[str]] = {}
+        self._fresh: list[Key] = []
+        self._cancelled: list[Key] = []
+        self._stopping = False
+        self._read, self._write = os.pipe()
+        os.set_blocking(self._read, False)
+        os.set_blocking(self._write, False)
+        self._thread = threading.Thread(target=self._serve, name="hands", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def run(self, key: Key, claimed: Callable[[], None]) -> None:
+        """Returns when the attempt is over, or when the claim was refused. Raises Busy."""
+        with self._changed:
+            if key in self._heard:
+                return  # delivered twice, and it runs here
+            if not self._changed.wait_for(lambda: self._free > 0 or self._stopping, _SLOT_SECONDS) or self._stopping:
+                raise Busy
+            self._free -= 1
+            heard = self._heard[key] = queue.SimpleQueue()
+            self._fresh.append(key)
+        self._ring()
+        try:
+            said = heard.get()
+            if said == _LOST:
+                raise Busy
+            if said == _BEGUN:
+                claimed()
+                heard.get()
+        finally:
+            with self._changed:
+                del self._heard[key]
+                self._free += 1
+                self._changed.notify()
+
+    def cancel(self, keys: Iterable[Key]) -> None:
+        with self._changed:
+            self._cancelled += [key for key in keys if key in self._heard]
+        self._ring()
+
+    def stop(self) -> None:
+        """Ends the runner and what it runs; waits for it."""
+        self._stopping = True
+        self._ring()
+        self._thread.join()
+
+    def _tell(self, key: Key, word: str) -> None:
+        heard = self._heard.get(key)
+        if heard is not None:
+            heard.put(word)
+
+    def _ring(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._write, b"!")
+
+    def _serve(self) -> None:
+        self._runner.start(0)
+        while not self._stopping:
+            number = self._runner.fileno()
+            ready, _, _ = select.select([self._read, *([] if number is None else [number])], [], [], _POLL_SECONDS)
+            if self._read in ready:
+                with contextlib.suppress(BlockingIOError):
+                    os.read(self._read, 4096)
+            self._pass()
+        self._runner.stop(0)
+        self._pass()
+        for heard in list(self._heard.values()):
+            heard.put(_LOST)
+
+    def _pass(self) -> None:
+        with self._changed:
+            fresh, self._fresh = self._fresh, []
+            cancelled, self._cancelled = self._cancelled, []
+        # Refused while the runner is being started again: they keep their slots and are offered at the next pass.
+        refused = self._runner.accept([HandOut(*key) for key in fresh])
+        with self._changed:
+            self._fresh = [(one.ti_id, one.fence) for one in refused] + self._fresh
+        if cancelled:
+            self._runner.cancel([HandOut(*key) for key in cancelled])
+        for lost in self._runner.lost():
+            self._tell((lost.ti_id, lost.fence), _LOST)
+
+
+#: Of this worker process.
+_hands: Hands | None = None
+
+
+class RunnerPool(TaskPool):
+    """Threads that wait for attempts, and some more for messages that find no slot; `limit` is the attempts at once."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.executor = ThreadPoolExecutor(max_workers=2 * self.limit, thread_name_prefix="hand-out")
+
+    def on_start(self) -> None:
+        global _hands
+        detail = {"queues": sorted(self.app.amqp.queues.consume_from), "worker": self.options["initargs"][1]}
+        _hands = Hands(conf(), self.limit, detail)
+        _hands.start()
+
+    def on_stop(self) -> None:
+        super().on_stop()  # a warm shutdown: attempts end by themselves
+        self._stop_hands()
+
+    def on_terminate(self) -> None:
+        self._stop_hands()
+
+    def _stop_hands(self) -> None:
+        if _hands is not None:
+            _hands.stop()
+
+
+@signals.celeryd_init.connect
+def _refuse_other_pools(options: dict[str, Any] | None = None, **_: Any) -> None:
+    pool = (options or {}).get("pool") or (options or {}).get("pool_cls")
+    if pool is not None and not (isinstance(pool, type) and issubclass(pool, RunnerPool)):
+        sys.exit("This worker brings its own pool, with a process for each task: start it without --pool (-P).")
+
+
+@shared_task(name=TASK, bind=True, acks_late=True, ignore_result=True)
+def hand_out(self: Task, ti_id: int, fence: int) -> None:
+    """Start one hand-out, and wait for its end."""
+    request_id = self.request.id
+    if _hands is None:
+        raise Reject("This worker has no runner.", requeue=True)
+    try:
+        _hands.run((ti_id, fence), lambda: _acknowledge(request_id))
+    except Busy as error:
+        raise Reject("No slot is free here.", requeue=True) from error
+
+
+def _acknowledge(request_id: str) -> None:
+    """Now, not at the end. None when the connection was lost meanwhile: the fence refuses what comes again."""
+    request = worker_state.requests.get(request_id)
+    if request is not None:
+        request.acknowledge()
+
+
+@control_command(name=STOP, args=[("keys", list)])
+def stop_hand_outs(state: Any, keys: list[list[int]]) -> dict[str, str]:
+    """Stop these hand-outs, where they run."""
+    if _hands is not None:
+        _hands.cancel((ti_id, fence) for ti_id, fence in keys)
+    return {"ok": "stopping"}
