@@ -31,6 +31,7 @@ def instant(text: str | None) -> datetime | None:
 def schedule_hash(document: Json) -> str:
     """Of all that the next slot depends on, besides the last created one."""
     facts = {key: document.get(key) for key in ("catchup", "start_date", "end_date", "timezone")}
+    facts |= {key: document[key] for key in ("misfire_policy", "misfire_limit", "schedule_jitter") if key in document}
     facts["timetable"] = _without_plan(document.get("timetable") or {"kind": "null"})
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 

@@ -142,10 +142,22 @@ class Dag:
     max_consecutive_failed_dag_runs: int = 0
     dagrun_timeout: float | None = None
     fail_fast: bool = False
+    #: of slots that fell due while nobody created them: skip | latest | all; None = all with catch-up, else latest
+    misfire_policy: str | None = None
+    #: with all: at most so many, the most recent ones
+    misfire_limit: int | None = None
+    #: of a slot that is due while max_active_runs are under way: queue | skip | cancel_oldest
+    overlap_policy: str = "queue"
+    #: each run comes up to so many seconds after its slot
+    schedule_jitter: float = 0.0
+    #: what decides a run: leaves | any_failed
+    run_state: str = "leaves"
     is_paused_upon_creation: bool | None = None
     render_template_as_native_obj: bool = False
     #: name → {"value": …, "schema": {…}, "description": …}; no "value" key = required
     params: dict[str, Json] = field(default_factory=dict)
+    #: their names as the file lists them: PostgreSQL keeps no order of keys
+    param_order: tuple[str, ...] = ()
     #: timetable document: {"kind": …, …}, see timetables/__init__.py
     timetable: Json = field(default_factory=lambda: {"kind": "null"})
     timetable_summary: str | None = None

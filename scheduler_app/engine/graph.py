@@ -43,6 +43,8 @@ class Graph:
         self.position = {task_id: place for place, task_id in enumerate(self.order)}
         self.roots = tuple(task_id for task_id, above in self.upstream.items() if not above)
         self.leaves = _leaves(self.tasks, self.downstream)
+        #: tasks whose states decide the run: its leaves, or all that count where one failure is enough
+        self.deciding = self.leaves if dag.run_state == "leaves" else tuple(_counting(self.tasks)) or self.leaves
         self.has_setups = any(task.is_setup for task in dag.tasks)
         self.setups_of = _paired(self.upstream, self.tasks, "is_teardown", "is_setup")
         self.teardowns_of = _paired(self.downstream, self.tasks, "is_setup", "is_teardown")
@@ -211,9 +213,14 @@ def _leaves(tasks: Mapping[str, Task], downstream: Mapping[str, tuple[str, ...]]
     A teardown does not count unless it asks to (``on_failure_fail_dagrun``); a DAG of teardowns alone falls back to
     plain leaves.
     """
-    counts = {task_id: not task.is_teardown or task.on_failure_fail_dagrun for task_id, task in tasks.items()}
-    leaves = tuple(task_id for task_id in tasks if counts[task_id] and not any(counts[d] for d in downstream[task_id]))
+    counts = _counting(tasks)
+    leaves = tuple(task_id for task_id in counts if counts.keys().isdisjoint(downstream[task_id]))
     return leaves or tuple(task_id for task_id in tasks if not downstream[task_id])
+
+
+def _counting(tasks: Mapping[str, Task]) -> dict[str, Task]:
+    """Those whose failure means something for the run: no teardowns but those that ask to count."""
+    return {key: task for key, task in tasks.items() if not task.is_teardown or task.on_failure_fail_dagrun}
 
 
 def _paired(

@@ -6,6 +6,7 @@ as a truth, and never at or before that last slot. Manual, backfill and asset ru
 
 from __future__ import annotations
 
+import hashlib
 from collections import deque
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -36,16 +37,27 @@ class ScheduleFacts(NamedTuple):
     misfire_limit: int | None = None
     #: a slot that is late by no more is not missed: somebody was just about to create it
     misfire_grace_seconds: float = 60.0
+    #: each run comes up to so many seconds after its slot; the key (the DAG's id) and the slot say how many
+    jitter_seconds: float = 0.0
+    jitter_key: str = ""
 
 
 class RunPlan(NamedTuple):
-    """The next run. It may be created once ``now >= run_after``; ``slot_key`` is unique in its DAG's schedule."""
+    """The next run. It may be created once ``now >= due``; ``slot_key`` is unique in its DAG's schedule."""
 
     logical_date: datetime | None
     data_interval_start: datetime | None
     data_interval_end: datetime | None
+    #: the slot itself
     run_after: datetime
     slot_key: str
+    #: the jitter of this slot
+    delay_seconds: float = 0.0
+
+    @property
+    def due(self) -> datetime:
+        """When the run may start."""
+        return self.run_after + timedelta(seconds=self.delay_seconds)
 
 
 def next_plan(timetable: Timetable, facts: ScheduleFacts) -> RunPlan | None:
@@ -59,10 +71,10 @@ def next_plan(timetable: Timetable, facts: ScheduleFacts) -> RunPlan | None:
         info = _after(timetable, facts, True) if facts.misfire_limit is None else _oldest_missed(timetable, facts)
     else:
         info = _latest(timetable, facts)
-        if misfire == "skip" and info is not None and info.run_after < _grace_ago(facts):
+        if misfire == "skip" and info is not None and _planned(timetable, facts, info).due < _grace_ago(facts):
             passed = facts._replace(last=_interval(info), last_run_after=info.run_after)
             info = _after(timetable, passed, True)
-    return None if info is None else plan_of(info)
+    return None if info is None else _planned(timetable, facts, info)
 
 
 def preview(timetable: Timetable, facts: ScheduleFacts, count: int) -> list[RunPlan]:
@@ -117,6 +129,19 @@ def plan_of(info: RunInfo) -> RunPlan:
     """A slot as the row that it becomes."""
     start, end = info.interval or (None, None)
     return RunPlan(info.logical_date, start, end, info.run_after, info.run_after.isoformat())
+
+
+def _planned(timetable: Timetable, facts: ScheduleFacts, info: RunInfo) -> RunPlan:
+    """The slot with its jitter: whole seconds, the same whoever asks, and never as far as the slot after it."""
+    plan = plan_of(info)
+    most = facts.jitter_seconds
+    if most <= 0:
+        return plan
+    following = timetable.next_info(_interval(info), Restriction(facts.earliest, None, True, facts.now))
+    if following is not None and following.run_after > info.run_after:
+        most = min(most, (following.run_after - info.run_after).total_seconds())
+    digest = hashlib.sha1(f"{facts.jitter_key}/{plan.slot_key}".encode(), usedforsecurity=False).hexdigest()
+    return plan._replace(delay_seconds=float(int(digest, 16) % max(1, int(most))))
 
 
 def _after(timetable: Timetable, facts: ScheduleFacts, catchup: bool) -> RunInfo | None:

@@ -48,6 +48,11 @@ class DagModel(Held):
     #: canonical hash of timetable, catchup and dates: a change recomputes the next slot (I6)
     schedule_hash = models.TextField(default="")
     catchup = models.BooleanField(default=False)
+    #: rules of the schedule, as in engine/dag.py; with database defaults, for whoever inserts rows in bulk
+    misfire_policy = models.CharField(max_length=20, null=True, blank=True)
+    misfire_limit = models.IntegerField(null=True, blank=True)
+    overlap_policy = models.CharField(max_length=20, default="queue", db_default="queue")
+    schedule_jitter = models.FloatField(default=0.0, db_default=0.0)
     start_date = models.DateTimeField(null=True, blank=True)
     end_date = models.DateTimeField(null=True, blank=True)
     is_paused = models.BooleanField(default=True)

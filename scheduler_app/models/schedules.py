@@ -39,6 +39,10 @@ def schedule_facts(dag: DagModel, now: datetime) -> ScheduleFacts:
         latest=dag.end_date,
         catchup=dag.catchup,
         now=now,
+        misfire=dag.misfire_policy,  # type: ignore[arg-type]
+        misfire_limit=dag.misfire_limit,
+        jitter_seconds=dag.schedule_jitter,
+        jitter_key=dag.dag_id,
     )
 
 
@@ -54,7 +58,7 @@ def plan_next(dag: DagModel, now: datetime) -> RunPlan | None:
     dag.next_dagrun_logical_date = plan.logical_date if plan else None
     dag.next_dagrun_data_interval_start = plan.data_interval_start if plan else None
     dag.next_dagrun_data_interval_end = plan.data_interval_end if plan else None
-    dag.next_dagrun_run_after = plan.run_after if plan else None
+    dag.next_dagrun_run_after = plan.due if plan else None
     return plan
 
 

@@ -84,7 +84,7 @@ def coming(dag: DagModel, now: datetime, count: int = 5) -> list[datetime]:
         plans = run_plans.preview(timetable, schedules.schedule_facts(dag, now), count)
     except ValueError:  # a timetable that only the child of its file can answer for
         plans = []
-    return [plan.run_after for plan in plans]
+    return [plan.due for plan in plans]
 
 
 def import_error(dag: DagModel) -> ParseError | None:

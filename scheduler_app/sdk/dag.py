@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
-from scheduler_app.sdk import scope, timezone
+from scheduler_app.sdk import schedule_policies, scope, timezone
 from scheduler_app.sdk.arguments import as_callbacks
 from scheduler_app.sdk.exceptions import (
     AirflowDagCycleException,
@@ -24,6 +24,7 @@ from scheduler_app.sdk.nearest import did_you_mean
 from scheduler_app.sdk.node import validate_id
 from scheduler_app.sdk.params import DagParam, ParamsDict
 from scheduler_app.sdk.schedule import as_timetable
+from scheduler_app.sdk.schedule_policies import Policies
 from scheduler_app.sdk.states import TriggerRule
 from scheduler_app.sdk.task_group import TaskGroup
 from scheduler_app.sdk.xcom_arg import NOTSET, is_arg_set
@@ -85,6 +86,13 @@ class DAG:
         disable_bundle_versioning: bool = False,
         allowed_run_types: Any = None,
         rerun_with_latest_version: bool | None = None,
+        misfire_policy: str | None = None,
+        misfire_limit: int | None = None,
+        overlap_policy: str | None = None,
+        schedule_jitter: dt.timedelta | None = None,
+        run_state: str | None = None,
+        dst_gap: str | None = None,
+        dst_overlap: str | None = None,
         **removed: Any,
     ) -> None:
         _reject(dag_id, removed)
@@ -125,7 +133,11 @@ class DAG:
         self.relative_fileloc: str | None = None
         self.doc_md = self._read_doc(doc_md)
         self.schedule = schedule
-        self.timetable = as_timetable(schedule, self)
+        given = Policies(
+            misfire_policy, misfire_limit, overlap_policy, schedule_jitter, run_state, dst_gap, dst_overlap
+        )
+        self.policies = schedule_policies.read(dag_id, given)
+        self.timetable = schedule_policies.on_the_clock(as_timetable(schedule, self), dag_id, self.policies)
         self.task_group = TaskGroup.create_root(self)
 
     # -- reading arguments ------------------------------------------------------------------------------------------

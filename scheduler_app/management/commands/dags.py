@@ -86,7 +86,7 @@ class Command(Verbs):
         self.show(
             [
                 {
-                    "run_after": plan.run_after,
+                    "run_after": plan.due,
                     "logical_date": plan.logical_date,
                     "data_interval_start": plan.data_interval_start,
                     "data_interval_end": plan.data_interval_end,

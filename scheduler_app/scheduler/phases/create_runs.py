@@ -1,8 +1,9 @@
 """Creates the runs that are due by their schedules (F-15), at most one for each slot whoever tries (S-38).
 
-A DAG that has ``max_active_runs`` unfinished runs is dropped in SQL: that limit, at committed counts, surely refuses
-it. Nothing is stored about it, so it comes back by itself when one of them ends (I6, S-33). Its room is counted again
-under the lock of its row. Each DAG is decided on by itself; one that raises keeps its error, the others go on (I5).
+A DAG that has ``max_active_runs`` unfinished runs, and lets its slots wait for them, is dropped in SQL: that limit, at
+committed counts, surely refuses it. Nothing is stored about it, so it comes back by itself when one of them ends (I6,
+S-33). Its room is counted again under the lock of its row. Each DAG is decided on by itself; one that raises keeps its
+error, the others go on (I5).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from scheduler_app.engine.graph import Graph
 from scheduler_app.engine.run_plans import RunPlan, run_id
 from scheduler_app.models import DagModel, creation, db, graphs, schedules
 from scheduler_app.models.creation import NewRun
+from scheduler_app.scheduler import overlaps
 from scheduler_app.scheduler.tick import Tick, backoff, error_text
 from scheduler_app.timetables import from_doc
 
@@ -34,8 +36,10 @@ WHERE d.dag_id = ANY(ARRAY(
     SELECT dag_id FROM scheduler_dag c
     WHERE NOT is_paused AND NOT is_stale AND next_dagrun_run_after <= %(now)s
       AND (backoff_until IS NULL OR backoff_until <= %(now)s) AND (held_at IS NULL OR held_until <= %(now)s)
-      AND (SELECT count(*) FROM scheduler_dag_run r WHERE r.dag_id = c.dag_id AND r.state IN ('queued', 'running')
-           AND r.run_type <> 'backfill') < max_active_runs
+      AND (overlap_policy <> 'queue' OR (
+          SELECT count(*) FROM scheduler_dag_run r
+          WHERE r.dag_id = c.dag_id AND r.state IN ('queued', 'running') AND r.run_type <> 'backfill'
+      ) < max_active_runs)
     ORDER BY next_dagrun_run_after, dag_id LIMIT %(limit)s
 ))
 ORDER BY d.dag_id FOR NO KEY UPDATE OF d SKIP LOCKED
@@ -63,6 +67,8 @@ _SAVED = (*schedules.NEXT_COLUMNS, *schedules.LAST_COLUMNS, "schedule_error", "s
 class _Planned:
     dag: DagModel
     plans: list[RunPlan] = field(default_factory=list)
+    #: slots that get no run, because of ``overlap_policy``
+    skipped: list[RunPlan] = field(default_factory=list)
 
 
 def run(tick: Tick) -> int:
@@ -78,10 +84,12 @@ def run(tick: Tick) -> int:
     for dag_id in tick.working_on:
         try:
             graph = graph_of(dags[dag_id], compiled, errors)
-            planned.append(_plan(dags[dag_id], min(room[dag_id], RUNS_PER_DAG), tick))
+            planned.append(_plan(dags[dag_id], room[dag_id], tick))
             new += [_new_run(dags[dag_id], plan, graph, tick) for plan in planned[-1].plans]
         except Exception as error:
             failed[dag_id] = error
+    for one in planned:
+        overlaps.record_skipped(one.dag, one.skipped, tick)
     created = _create(new, tick.now)
     DagModel.objects.bulk_update([one.dag for one in planned], _SAVED)
     for dag_id, error in failed.items():
@@ -105,7 +113,7 @@ def _new_run(dag: DagModel, plan: RunPlan, graph: Graph, tick: Tick) -> NewRun:
         dag_id=dag.dag_id,
         run_id=run_id("scheduled", run_after=plan.run_after, logical_date=plan.logical_date),
         run_type="scheduled",
-        run_after=plan.run_after,
+        run_after=plan.due,
         version_id=dag.latest_version_id,  # type: ignore[arg-type]
         graph=graph,
         logical_date=plan.logical_date,
@@ -133,13 +141,20 @@ def _create(new: Sequence[NewRun], now: datetime) -> int:
     return created
 
 
-def _plan(dag: DagModel, most: int, tick: Tick) -> _Planned:
-    """The due slots of one DAG, oldest first, at most so many; the row's columns move on with them."""
+def _plan(dag: DagModel, room: int, tick: Tick) -> _Planned:
+    """The due slots of one DAG, oldest first, as many as there is room for; the row's columns move on with them."""
     one = _Planned(dag)
     dag.schedule_error, dag.schedule_failures, dag.backoff_until = None, 0, None
     plan = schedules.plan_next(dag, tick.now)
-    while plan is not None and plan.run_after <= tick.now and len(one.plans) < most:
-        one.plans.append(plan)
+    while plan is not None and plan.due <= tick.now and len(one.plans) + len(one.skipped) < RUNS_PER_DAG:
+        if len(one.plans) < room:
+            one.plans.append(plan)
+        elif dag.overlap_policy == "skip":
+            one.skipped.append(plan)
+        elif dag.overlap_policy == "cancel_oldest" and not one.plans and overlaps.cancel_oldest(dag, plan, tick):
+            one.plans.append(plan)
+        else:
+            break
         schedules.advance(dag, plan)
         plan = schedules.plan_next(dag, tick.now)
     return one

@@ -339,9 +339,10 @@ def _end_runs(looked: Sequence[_Looked], tick: Tick) -> None:
             one.ended = deadlock(one.graph, one.tis, one.found)
         elif one.found.next_check_at is None:
             Wake.objects.add([one.row.id], "nothing_moves", tick.now)
-    leaves = facts.leaf_states({one.row.id: one.graph.leaves for one in finished})
+    deciding = facts.leaf_states({one.row.id: one.graph.deciding for one in finished})
     for one in finished:
-        one.ended = outcome(one.graph, leaves.get(one.row.id, ()), all_ended=True)
+        rule = one.graph.dag.run_state
+        one.ended = outcome(one.graph, deciding.get(one.row.id, ()), all_ended=True, rule=rule)  # type: ignore[arg-type]
     run_ends.end_runs([(one.row, one.graph, one.ended) for one in looked if one.ended and one.ended.state], tick.now)
 
 
