@@ -15,7 +15,26 @@ from django.core.cache import cache
 from django.test import Client
 
 from api import auth
+from scheduler_app.models import (
+    Asset,
+    AssetAlias,
+    AssetEvent,
+    AssetQueuedEvent,
+    AssetUse,
+    Connection,
+    DagWarning,
+    Job,
+    ParseError,
+    RenderedFields,
+    TaskInstance,
+    Trigger,
+    Variable,
+    transitions,
+)
+from scheduler_app.secrets import encrypt
 from tests import rows
+from tests.api import published
+from tests.rows import T0, at
 from tests.shapes import shape
 
 FERNET = Fernet.generate_key().decode()
@@ -130,3 +149,32 @@ def etl(db):
 @pytest.fixture
 def run(etl):
     return rows.trigger(etl, 1)[0]
+
+
+@pytest.fixture(scope="session")
+def spec(tmp_path_factory) -> dict[str, Any]:
+    """The document that Airflow publishes of its API."""
+    return published.document(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture
+def full(etl, run):
+    """One of everything that an answer can show."""
+    extract = TaskInstance.objects.get(dag_run=run, task_id="extract")
+    for verb in ("schedule", "queue", "start", "succeed"):
+        transitions.tasks(verb, [extract.pk], at(3))
+    trigger = Trigger.objects.create(classpath="a.B", kwargs={"x": 1}, created_date=T0)
+    TaskInstance.objects.filter(task_id="load").update(trigger_id=trigger.pk)
+    RenderedFields.objects.create(task_instance=extract, fields={"cmd": "echo"})
+    asset = Asset.objects.create(pk=1, name="lake", uri="s3://lake", created_at=T0, updated_at=T0)
+    AssetAlias.objects.create(pk=1, name="alias").assets.add(asset)
+    for kind, task_id in (("schedule", ""), ("outlet", "load"), ("inlet", "clean")):
+        AssetUse.objects.create(dag=etl, asset=asset, kind=kind, task_id=task_id, created_at=T0)
+    event = AssetEvent.objects.create(asset=asset, timestamp=T0, source_dag_id="etl", source_map_index=-1)
+    event.created_dagruns.add(run)
+    AssetQueuedEvent.objects.create(dag=etl, asset=asset, event=event, created_at=T0)
+    Variable.objects.create(key="v", value_encrypted=encrypt("1"))
+    Connection.objects.create(connection_id="pg", conn_type="postgres", extra_encrypted=encrypt("{}"))
+    ParseError.objects.create(pk=1, timestamp=T0, filename="bad.py", stack_trace="SyntaxError")
+    DagWarning.objects.create(dag=etl, warning_type="non-existent pool", message="m", timestamp=T0)
+    Job.objects.create(job_type="SchedulerJob", start_date=T0, latest_heartbeat=T0)

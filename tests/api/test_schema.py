@@ -2,38 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import re
-import subprocess
-import sys
-import zipfile
 from typing import Any
 
-import jsonschema
-import pytest
-import yaml
+from tests.api import published
 
-from scheduler_app.models import (
-    Asset,
-    AssetAlias,
-    AssetEvent,
-    AssetQueuedEvent,
-    AssetUse,
-    Connection,
-    DagWarning,
-    Job,
-    ParseError,
-    RenderedFields,
-    TaskInstance,
-    Trigger,
-    Variable,
-    transitions,
-)
-from scheduler_app.secrets import encrypt
-from tests.rows import T0, at
-
-WHEEL = "apache-airflow-core==3.3.2"
-SPEC = "airflow/api_fastapi/core_api/openapi/v2-rest-api-generated.yaml"
 TI = "dags/etl/dagRuns/run0/taskInstances"
 
 #: (method, path, body); the last ones change what the others read
@@ -127,100 +99,20 @@ REQUESTS: list[tuple[str, str, Any]] = [
 ]
 
 
-@pytest.fixture(scope="session")
-def spec(tmp_path_factory) -> dict[str, Any]:
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(folder), WHEEL]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        message = f"{WHEEL} cannot be downloaded: {done.stderr[-300:]}"
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(message)
-    with zipfile.ZipFile(next(folder.glob("*.whl"))) as wheel:
-        spec = yaml.safe_load(wheel.read(SPEC))
-    # A task instance also fits the other alternative (its id and name alone), so "one of" can never hold here.
-    items = spec["components"]["schemas"]["ClearTaskInstanceCollectionResponse"]["properties"]["task_instances"][
-        "items"
-    ]
-    items["anyOf"] = items.pop("oneOf")
-    return spec
-
-
-@pytest.fixture
-def world(etl, run):
-    """One of everything that an answer can show."""
-    extract = TaskInstance.objects.get(dag_run=run, task_id="extract")
-    for verb in ("schedule", "queue", "start", "succeed"):
-        transitions.tasks(verb, [extract.pk], at(3))
-    trigger = Trigger.objects.create(classpath="a.B", kwargs={"x": 1}, created_date=T0)
-    TaskInstance.objects.filter(task_id="load").update(trigger_id=trigger.pk)
-    RenderedFields.objects.create(task_instance=extract, fields={"cmd": "echo"})
-    asset = Asset.objects.create(pk=1, name="lake", uri="s3://lake", created_at=T0, updated_at=T0)
-    AssetAlias.objects.create(pk=1, name="alias").assets.add(asset)
-    for kind, task_id in (("schedule", ""), ("outlet", "load"), ("inlet", "clean")):
-        AssetUse.objects.create(dag=etl, asset=asset, kind=kind, task_id=task_id, created_at=T0)
-    event = AssetEvent.objects.create(asset=asset, timestamp=T0, source_dag_id="etl", source_map_index=-1)
-    event.created_dagruns.add(run)
-    AssetQueuedEvent.objects.create(dag=etl, asset=asset, event=event, created_at=T0)
-    Variable.objects.create(key="v", value_encrypted=encrypt("1"))
-    Connection.objects.create(connection_id="pg", conn_type="postgres", extra_encrypted=encrypt("{}"))
-    ParseError.objects.create(pk=1, timestamp=T0, filename="bad.py", stack_trace="SyntaxError")
-    DagWarning.objects.create(dag=etl, warning_type="non-existent pool", message="m", timestamp=T0)
-    Job.objects.create(job_type="SchedulerJob", start_date=T0, latest_heartbeat=T0)
-
-
-def operation(spec: dict[str, Any], method: str, path: str) -> dict[str, Any]:
-    """The operation that a path belongs to: the template with the most literal parts."""
-    asked = f"/api/v2/{path.split('?')[0]}"
-    fitting = [
-        template
-        for template, methods in spec["paths"].items()
-        if method.lower() in methods and re.fullmatch(re.sub(r"\{[^}]+\}", "[^/]+", template), asked)
-    ]
-    best = min(fitting, key=lambda template: template.count("{"))
-    return spec["paths"][best][method.lower()]
-
-
-def test_every_answer_fits_the_published_schema(spec, world, http):
+def test_every_answer_fits_the_published_schema(spec, full, http):
     wrong = []
     for method, path, body in REQUESTS:
-        answer = http(method, path, body)
-        responses = operation(spec, method, path)["responses"]
-        described = responses.get(str(answer.status_code))
-        if described is None:
-            wrong.append(f"{method} {path}: {answer.status_code} is not described: {answer.content[:200]!r}")
-            continue
-        if "content" not in described:
-            continue
-        schema = {**described["content"]["application/json"]["schema"], "components": spec["components"]}
-        validator = jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker())
-        wrong += [
-            f"{method} {path} {answer.status_code}: {'.'.join(map(str, error.absolute_path))}: {error.message[:200]}"
-            for error in validator.iter_errors(answer.json())
-        ]
+        wrong += published.mistakes(spec, method, path, http(method, path, body))
     assert wrong == []
 
 
-def test_the_answers_name_no_key_that_the_schema_does_not_know(spec, world, http):
+def test_the_answers_name_no_key_that_the_schema_does_not_know(spec, full, http):
     """A key of ours in Airflow's objects would be one that its clients drop in silence."""
     unknown = []
     for method, path, body in REQUESTS:
         answer = http(method, path, body)
-        content = operation(spec, method, path)["responses"].get(str(answer.status_code), {}).get("content")
+        content = published.operation(spec, method, path)["responses"].get(str(answer.status_code), {}).get("content")
         if answer.status_code == 200 and content:
-            unknown += [
-                f"{path}: {key}" for key in strangers(spec, content["application/json"]["schema"], answer.json())
-            ]
+            schema = content["application/json"]["schema"]
+            unknown += [f"{path}: {key}" for key in published.strangers(spec, schema, answer.json())]
     assert unknown == []
-
-
-def strangers(spec: dict[str, Any], schema: dict[str, Any], value: Any) -> list[str]:
-    while "$ref" in schema:
-        schema = spec["components"]["schemas"][schema["$ref"].rsplit("/", 1)[-1]]
-    if isinstance(value, list) and "items" in schema:
-        return [key for item in value for key in strangers(spec, schema["items"], item)]
-    if not isinstance(value, dict) or "properties" not in schema or schema.get("additionalProperties"):
-        return []
-    found = [key for key in value if key not in schema["properties"]]
-    for key, item in value.items():
-        found += strangers(spec, schema["properties"].get(key, {}), item)
-    return found
