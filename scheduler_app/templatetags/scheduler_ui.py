@@ -24,6 +24,7 @@ from lucide.templatetags.lucide import lucide
 if TYPE_CHECKING:
     from scheduler_app.models.pool import PoolUse
     from scheduler_app.queries.page_dags import Bar
+    from scheduler_app.ui import gantt
     from scheduler_app.ui.grid import Cell, Line
     from scheduler_app.ui.layout import Box, Wire
 
@@ -356,3 +357,32 @@ def svg_wire(wire: Wire) -> SafeString:
 def listed(text: str) -> list[str]:
     """The parts of a text that is separated by commas."""
     return text.split(",")
+
+
+@register.simple_tag
+def gantt_bars(line: gantt.Line, height: int = 16) -> SafeString:
+    """One row of a Gantt chart: hatched while it waited, filled while it ran, a piece a try. Places in percent."""
+    # written by hand: a run has hundreds of rows with several pieces each
+    words, marks = [], []
+    for bar in line.bars:
+        long = span(bar.seconds)
+        text = (
+            _("waited %(long)s") % {"long": long}
+            if bar.state is None
+            else _("try %(n)s: %(state)s, %(long)s")
+            % {"n": bar.number, "state": state_label(bar.state).lower(), "long": long}
+        )
+        words.append(text)
+        box = f'x="{bar.left:.2f}%" width="{bar.width:.2f}%" y="2" height="{height - 4}"'
+        look = 'class="wait" fill="url(#hatch)"' if bar.state is None else f'class="did s-{html.escape(bar.state)}"'
+        marks.append(f"<rect {box} {look}><title>{html.escape(text)}</title></rect>")
+        if bar.state is not None and bar.width < 0.4:  # a try too short to be seen is drawn as a line
+            marks.append(f'<rect x="{min(bar.left, 99.6):.2f}%" width="2" y="2" height="{height - 4}" {look}/>')
+        if bar.state == "failed":
+            marks.append(f'<text x="{bar.left:.2f}%" dx="3" y="{height - 4}" aria-hidden="true">×</text>')
+    label = html.escape("; ".join(words))
+    css = ' class="critical"' if line.critical else ""
+    return mark_safe(
+        f'<svg{css} width="100%" height="{height}" role="img" aria-label="{label}">'
+        f'<use href="#ticks"/>{"".join(marks)}</svg>'
+    )

@@ -60,7 +60,7 @@ def _run(actor: Actor, key: str, token: str) -> Change | None:
         return None
     # The first half of the token names the rows that there are and the run's state, the second how the rows stand.
     shape, _dot, _rest = token.partition(".")
-    parts = ("run-head", "run-chips", "run-tasks", "run-facts")
+    parts = ("run-head", "run-chips", "run-tasks", "run-facts", "run-gantt")
     return Change(
         token=pulse.token,
         set={
@@ -72,7 +72,7 @@ def _run(actor: Actor, key: str, token: str) -> Change | None:
             )
             if value[1]
         },
-        refresh=parts if shape != pulse.shape else ("run-head", "run-chips"),
+        refresh=parts if shape != pulse.shape else ("run-head", "run-chips", "run-gantt"),
         done=pulse.state in states.RUN_FINISHED and all(row[1] in states.FINISHED for row in pulse.rows),
     )
 

@@ -35,6 +35,7 @@ PAGES = (
     "/dags/sales/trigger/",
     "/dags/sales/runs/r1/",
     "/dags/sales/runs/r1/graph/",
+    "/dags/sales/runs/r1/gantt/",
     "/dags/sales/runs/r1/tasks/load/",
     "/dags/sales/runs/r1/tasks/load/?tab=xcom",
     "/dags/sales/runs/r1/tasks/load/?tab=rendered",

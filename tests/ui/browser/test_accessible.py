@@ -27,6 +27,7 @@ PAGES = (
     "/dags/sales/mark/?run=r1&state=failed",
     "/dags/sales/runs/r1/",
     "/dags/sales/runs/r1/graph/",
+    "/dags/sales/runs/r1/gantt/",
     "/dags/sales/runs/r1/tasks/load/",
     "/dags/sales/runs/r1/tasks/check/?tab=details",
     "/runs/",
