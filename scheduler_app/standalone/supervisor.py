@@ -235,6 +235,17 @@ def fork(name: str, function: Callable[[], Any]) -> tuple[int, int]:
     return pid, read_end
 
 
+def _close_inherited(parent: int) -> None:
+    """Closes what the parent has open, but for the metrics that it counts into (``counter_<pid>.db``).
+
+    The metrics library closes those itself when it sees the fork; by then their numbers would be those of our sockets.
+    """
+    for fd in [int(name) for name in os.listdir("/proc/self/fd") if int(name) > 2]:
+        with contextlib.suppress(OSError):  # the one that listed the folder is closed already
+            if not os.readlink(f"/proc/self/fd/{fd}").endswith(f"_{parent}.db"):
+                os.close(fd)
+
+
 def _child(name: str, function: Callable[[], Any], parent: int, write_end: int) -> None:
     code = 1
     try:
@@ -249,7 +260,7 @@ def _child(name: str, function: Callable[[], Any], parent: int, write_end: int) 
         os.dup2(write_end, 2)
         with open(os.devnull) as nothing:
             os.dup2(nothing.fileno(), 0)
-        os.closerange(3, max(write_end + 1, 256))
+        _close_inherited(parent)
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
         result = function()
         code = result if isinstance(result, int) else 0

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import signal
 import subprocess
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import psutil
 import pytest
+
+from scheduler_app.standalone import supervisor
 
 pytestmark = pytest.mark.processes
 ROOT = Path(__file__).resolve().parents[2]
@@ -143,3 +146,21 @@ def test_the_children_of_a_killed_supervisor_die_with_it(world) -> None:
     pids = [one.pid("(?:patient|deaf)"), one.pid("(?:patient|deaf)")]
     one.process.kill()
     assert gone(*pids)
+
+
+def test_a_component_inherits_no_file_but_those_of_the_metrics(tmp_path: Path) -> None:
+    kept, gone = tmp_path / f"counter_{os.getpid()}.db", tmp_path / "other.db"
+    with kept.open("wb") as metrics, gone.open("wb") as other:
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                supervisor._close_inherited(os.getppid())
+                os.fstat(metrics.fileno())
+                with contextlib.suppress(OSError):
+                    os.fstat(other.fileno())
+                    os._exit(2)
+                code = 0
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
