@@ -123,7 +123,7 @@ def _write(rows: list[DagRun]) -> list[dict[str, Any]]:
 
 
 class TriggerBody(bodies.Body):
-    dag_run_id = bodies.Text(required=False, allow_null=True)
+    dag_run_id = bodies.Text(required=False, allow_null=True, max_length=250)
     logical_date = bodies.Moment(allow_null=True)
     data_interval_start = bodies.Moment(required=False, allow_null=True)
     data_interval_end = bodies.Moment(required=False, allow_null=True)
@@ -151,7 +151,7 @@ class RunsView(Endpoint):
             self.actor,
             dag_id,
             self.now,
-            run_id=body.get("dag_run_id"),
+            run_id=body.get("dag_run_id") or None,
             logical_date=body["logical_date"],
             data_interval_start=body.get("data_interval_start"),
             data_interval_end=body.get("data_interval_end"),

@@ -57,7 +57,9 @@ def run_attempt(
     port = WirePort(channel, writer.masks)
     try:
         start = channel.receive()
-        proc.set_name(f"task {start['ti']['task_id']}")
+        own = start["ti"]
+        port.own = (own["dag_id"], own["run_id"], own["task_id"], own["map_index"])
+        proc.set_name(f"task {own['task_id']}")
         os.environ.update(message.get("environment", {}))
         outcome = _run(start, port, bag, work, writer)
         port.send_outcome(outcome)

@@ -33,6 +33,10 @@ class WirePort:
         self._lock = threading.Lock()
         self._last_id = 0
         self._pid = os.getpid()
+        #: dag id, run id, task id and map index of the task that asks, and what it pushed: the supervisor stores that
+        #: later, but the task may read it at once
+        self.own: tuple[str, str, str, int] | None = None
+        self._pushed: dict[str, Json] = {}
 
     def request(self, op: str, **arguments: Any) -> Json:
         """The answer to one request. Raises RequestError, and EOFError or OSError when the supervisor is gone."""
@@ -89,6 +93,8 @@ class WirePort:
         include_prior_dates: bool = False,
     ) -> tuple[bool, Any]:
         """Whether it was pushed, and the value."""
+        if (dag_id, run_id, task_id, map_index) == self.own and key in self._pushed:
+            return True, decode(self._pushed[key])
         answer = self.request(
             "get_xcom",
             dag_id=dag_id,
@@ -106,13 +112,20 @@ class WirePort:
         """The values that were pushed, by map index."""
         indexes = None if map_indexes is None else list(map_indexes)
         rows = self.request("get_xcoms", dag_id=dag_id, run_id=run_id, task_id=task_id, key=key, map_indexes=indexes)
-        return [(index, decode(value)) for index, value in rows]
+        found = {int(place): decode(value) for place, value in rows}
+        *mine, index = self.own or (None, -1)
+        if mine == [dag_id, run_id, task_id] and key in self._pushed and (indexes is None or index in indexes):
+            found[index] = decode(self._pushed[key])
+        return sorted(found.items())
 
     def set_xcom(self, key: str, value: Any, map_length: int | None = None) -> None:
         """Raises wire.EncodeError, which names where in the value the trouble sits."""
-        self.tell("set_xcom", key=key, value=wire.encode(value, key), map_length=map_length)
+        document = wire.encode(value, key)
+        self.tell("set_xcom", key=key, value=document, map_length=map_length)
+        self._pushed[key] = document
 
     def delete_xcom(self, key: str) -> None:
+        self._pushed.pop(key, None)
         self.tell("delete_xcom", key=key)
 
     def set_rendered_fields(self, fields: dict[str, Any]) -> None:

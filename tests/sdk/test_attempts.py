@@ -418,6 +418,19 @@ def test_triggering_another_dag_pushes_its_run_id_and_waits_for_its_end() -> Non
     assert (outcome["state"], "ended as failed" in outcome["error"]["message"]) == ("failed", True)
 
 
+@pytest.mark.parametrize("conf", [{"n": 7, "from": "{{ run_id }}"}, '{"n": 7, "from": "{{ run_id }}"}'])
+def test_the_conf_of_another_run_may_be_json_text(conf: Any) -> None:
+    from scheduler_app.sdk.operators.trigger_dagrun import TriggerDagRunOperator
+
+    port = MemoryPort()
+    with DAG("d") as dag:
+        TriggerDagRunOperator(task_id="t", trigger_dag_id="other", conf=conf)
+        TriggerDagRunOperator(task_id="broken", trigger_dag_id="other", conf="{no")
+    attempt(dag, "t", port)
+    assert port.triggered[0]["conf"] == {"n": 7, "from": "conf_run"}
+    assert attempt(dag, "broken", port)["error"]["type"] == "ValueError"
+
+
 def test_a_run_that_exists_may_skip_the_task() -> None:
     from scheduler_app.sdk.operators.trigger_dagrun import TriggerDagRunOperator
 

@@ -100,8 +100,9 @@ class TriggerDagRunOperator(BaseOperator):
 
     def _trigger(self, date: Any) -> str:
         try:
-            json.dumps(self.conf)
-        except TypeError:
+            conf = json.loads(self.conf) if isinstance(self.conf, str) else self.conf
+            json.dumps(conf)
+        except (TypeError, ValueError):
             raise ValueError(f"conf of task {self.task_id!r} must be JSON; it is {self.conf!r}.") from None
         if self.fail_when_dag_is_paused:
             document = current_port().get_dag_document(self.trigger_dag_id)
@@ -113,7 +114,7 @@ class TriggerDagRunOperator(BaseOperator):
                 run_id=str(self.trigger_run_id) if self.trigger_run_id else None,
                 logical_date=date,
                 run_after=timezone.parse(self.run_after) if isinstance(self.run_after, str) else self.run_after,
-                conf=self.conf,
+                conf=conf,
                 note=self.note,
                 reset=self.reset_dag_run,
             )
