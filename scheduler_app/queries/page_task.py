@@ -45,6 +45,12 @@ def get_task(
     return found.select_related("dag_run__dag").order_by("map_index").first()
 
 
+def states_by_index(visible: QuerySet[TaskInstance], dag_id: str, run_id: str, task_id: str) -> dict[int, str]:
+    """Map index → state or "none", of a mapped task's first 1,000 instances; −1 for a plain task. One query."""
+    found = visible.filter(dag_run__dag_id=dag_id, dag_run__run_id=run_id, task_id=task_id).order_by("map_index")
+    return {index: state or "none" for index, state in found.values_list("map_index", "state")[:1000]}
+
+
 def tries(instance: TaskInstance) -> list[Try]:
     """Its tries, oldest first, the last of them the live row. A row that never started has none. One query."""
     ended = TaskInstanceHistory.objects.filter(task_instance=instance).order_by("try_number", "id")

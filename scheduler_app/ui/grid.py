@@ -14,6 +14,7 @@ from scheduler_app.models import DagRun
 from scheduler_app.queries import page_dag
 from scheduler_app.queries.page_dags import Bar
 
+from . import cell
 from .page import Ask, page
 from .worst import worst
 
@@ -74,7 +75,8 @@ def show(ask: Ask, dag_id: str) -> HttpResponse:
             "older": runs[0].pk if older and runs else None,
             "newer": bool(before),
             "legend": LEGEND,
-        },
+        }
+        | cell.chosen(ask, dag_id),
     )
 
 

@@ -7,6 +7,7 @@ from django.urls import path
 
 from . import (
     audit,
+    cell,
     clear,
     dag_list,
     dag_overview,
@@ -64,6 +65,7 @@ urlpatterns = [
     path("dags/<str:dag_id>/runs/<str:run_id>/hold/", hold.run, name="run_hold"),
     path("dags/<str:dag_id>/runs/<str:run_id>/tasks/<str:task_id>/", task.show, name="task"),
     path("dags/<str:dag_id>/runs/<str:run_id>/tasks/<str:task_id>/<int:map_index>/", task.show, name="task_mapped"),
+    path("dags/<str:dag_id>/runs/<str:run_id>/tasks/<str:task_id>/panel/", cell.show, name="cell"),
     path("dags/<str:dag_id>/runs/<str:run_id>/tasks/<str:task_id>/hold/", hold.task, name="task_hold"),
     path("dags/<str:dag_id>/runs/<str:run_id>/tasks/<str:task_id>/log/", log.part, name="log_part"),
     path("dags/<str:dag_id>/runs/<str:run_id>/tasks/<str:task_id>/log/download/", log.download, name="log_download"),

@@ -141,3 +141,20 @@ def test_the_palette_finds_with_keys_alone_and_acts(open_page: Open) -> None:
     eventually(page, ".toast", "sales is paused.")
     assert DagModel.objects.get(pk="sales").is_paused
     assert page.url.endswith("/dags/stock/")
+
+
+def test_a_cell_of_the_grid_opens_its_panel_by_mouse_and_by_arrows(open_page: Open) -> None:
+    states = {"extract": "success", "clean": "failed"}
+    factory.make_run(factory.make_dag("sales", now=db.clock()), "r1", "failed", states, at=db.clock())
+    page = open_page("/dags/sales/grid/")
+    page.click("td a[aria-label^='extract']")
+    eventually(page, "#cell h2", "extract")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    eventually(page, "#cell h2", "clean")
+    page.wait_for_url("**/dags/sales/grid/?cell=r1%2Fclean")
+    page.reload()
+    eventually(page, "#cell h2", "clean")
+    assert page.get_attribute("td a[aria-current]", "aria-label") == "clean · Failed"
+    page.click("#cell >> text=Open")
+    page.wait_for_url("**/dags/sales/runs/r1/tasks/clean/")
