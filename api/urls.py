@@ -99,6 +99,7 @@ urlpatterns = [
     path(f"{_TASK}/<str:map_index>/dependencies", dependencies.DependenciesView.as_view()),
     path(f"{_RUN}/hitlDetails", hitl.DetailsView.as_view()),
     path(f"{_TASK}/<str:map_index>/hitlDetails", hitl.DetailView.as_view()),
+    path(f"{_TASK}/<str:map_index>/hitlDetails/tries/<str:try_number>", hitl.TryView.as_view()),
     path(f"{_TASK}/<str:map_index>/tries", task_instances.TriesView.as_view()),
     path(f"{_TASK}/<str:map_index>/tries/<str:task_try_number>", task_instances.TriesView.as_view()),
     path(f"{_RUN}/taskGroupInstances/<str:group_id>", task_instance_changes.GroupPatchView.as_view()),

@@ -80,6 +80,17 @@ def _full(rows: Any) -> Any:
     return questions.asking(queries.task_instances(rows))
 
 
+def _asking(actor: access.Actor, dag_id: str, run_id: str, task_id: str, map_index: int) -> TaskInstance:
+    """A task instance that asks something and may be seen; 404 otherwise."""
+    rows = _full(access.task_instances(actor))
+    row: TaskInstance | None = rows.filter(
+        dag_id=dag_id, dag_run__run_id=run_id, task_id=task_id, map_index=map_index
+    ).first()
+    if row is None:
+        raise errors.Problem(404, f"{missing(dag_id, run_id, task_id, map_index)}, or it asks nothing")
+    return row
+
+
 class DetailsView(Endpoint):
     kind = "task"
 
@@ -88,6 +99,22 @@ class DetailsView(Endpoint):
         rows = params.narrow(questions.asking(in_run(self.actor, dag_id, dag_run_id)), FILTERS, query)
         found = pages.page(pages.ordered(rows, query, ORDER, ["ti_id"]), query, _full)
         return Response({"hitl_details": _documents(found.rows), "total_entries": found.total})
+
+
+class TryView(Endpoint):
+    """The question of one try. A new try asks anew, so only the present one has it."""
+
+    kind = "task"
+
+    def get(
+        self, request: Request, dag_id: str, dag_run_id: str, task_id: str, map_index: str, try_number: str
+    ) -> Response:
+        row = _asking(self.actor, dag_id, dag_run_id, task_id, params.in_path(map_index, "map_index"))
+        if row.try_number != params.in_path(try_number, "try_number"):
+            raise errors.Problem(
+                404, f"The question of try {try_number} is not kept: the present try is {row.try_number}"
+            )
+        return Response(_document(row, documents.tries([row])[0]))
 
 
 class AnswerBody(bodies.Body):
@@ -99,13 +126,7 @@ class DetailView(Endpoint):
     kind = "task"
 
     def get(self, request: Request, dag_id: str, dag_run_id: str, task_id: str, map_index: str) -> Response:
-        index = params.in_path(map_index, "map_index")
-        rows = _full(access.task_instances(self.actor)).filter(
-            dag_id=dag_id, dag_run__run_id=dag_run_id, task_id=task_id, map_index=index
-        )
-        row = rows.first()
-        if row is None:
-            raise errors.Problem(404, f"{missing(dag_id, dag_run_id, task_id, index)}, or it asks nothing")
+        row = _asking(self.actor, dag_id, dag_run_id, task_id, params.in_path(map_index, "map_index"))
         return Response(_documents([row])[0])
 
     def patch(self, request: Request, dag_id: str, dag_run_id: str, task_id: str, map_index: str) -> Response:

@@ -25,6 +25,13 @@ SELECT ti.id FROM unnest(%(runs)s::bigint[], %(tasks)s::text[]) AS w(run, task)
 JOIN scheduler_task_instance ti ON ti.dag_run_id = w.run AND ti.task_id = w.task WHERE ti.state = 'removed'
 ORDER BY ti.id
 """
+#: Open instances with an index of tasks that have none.
+_INDEXED = """
+SELECT id FROM scheduler_task_instance
+WHERE dag_run_id = ANY(%(runs)s::bigint[]) AND task_id = ANY(%(tasks)s::text[]) AND map_index >= 0
+  AND (state IS NULL OR state IN ('scheduled', 'up_for_retry', 'up_for_reschedule'))
+ORDER BY id
+"""
 
 
 def follow_newest(rows: Sequence[RunRow], now: datetime) -> dict[int, UUID]:
@@ -49,7 +56,7 @@ def follow_newest(rows: Sequence[RunRow], now: datetime) -> dict[int, UUID]:
         version = behind[row.id]
         alike[version, task_ids_at(compiled[version], row.logical_date)].append(row.id)
     for (version, task_ids), run_ids in alike.items():
-        _renew(run_ids, compiled[version], version, task_ids)
+        _renew(run_ids, compiled[version], version, task_ids, now)
     return behind
 
 
@@ -67,9 +74,11 @@ def _restore(rows: Sequence[RunRow], compiled: Mapping[UUID, Graph], now: dateti
     transitions.tasks("restore", [key for (key,) in db.fetch(_REMOVED, params)], now, wake=False)
 
 
-def _renew(run_ids: Sequence[int], graph: Graph, version: UUID, task_ids: Sequence[str]) -> None:
+def _renew(run_ids: Sequence[int], graph: Graph, version: UUID, task_ids: Sequence[str], now: datetime) -> None:
     mapped = [task_id for task_id in task_ids if task_id in graph.mapped_tasks]
     plain = [task_id for task_id in task_ids if task_id not in graph.mapped_tasks]
+    indexed = [key for (key,) in db.fetch(_INDEXED, {"runs": list(run_ids), "tasks": plain})]
+    transitions.tasks("remove", indexed, now, wake=False, reason="Its task is not mapped any more.")
     creation.insert_tasks(run_ids, graph, version, plain)
     # a mapped task that has its instances needs none without an index
     creation.insert_missing_tasks(run_ids, graph, version, mapped)

@@ -59,6 +59,17 @@ def test_a_question_is_read_with_its_task_instance(client: Any, asked: TaskInsta
         "deferred",
     )
     assert status(lambda: airflow.TaskInstanceApi(client).get_hitl_detail("etl", "run0", "load", -1)) == 404
+    tried = airflow.TaskInstanceApi(client).get_hitl_detail_try_detail("etl", "run0", "extract", -1, 1)
+    assert (tried.subject, tried.task_instance.try_number) == ("Ship it?", 1)
+    for number in (0, 2):
+        assert (
+            status(
+                lambda n=number: airflow.TaskInstanceApi(client).get_hitl_detail_try_detail(
+                    "etl", "run0", "extract", -1, n
+                )
+            )
+            == 404
+        )
 
 
 def test_an_answer_is_stored_for_the_trigger_and_audited(client: Any, asked: TaskInstance) -> None:

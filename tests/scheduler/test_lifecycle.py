@@ -19,7 +19,7 @@ from scheduler_app.models import (
     transitions,
 )
 from scheduler_app.scheduler.loop import PHASES
-from tests.rows import at, trigger
+from tests.rows import at
 from tests.scheduler.scene import Scene
 from tests.shapes import chain, parallel, shape
 
@@ -339,8 +339,8 @@ def test_a_task_that_begins_in_a_trigger_is_deferred_without_a_hand_out(scene: S
     assert (waits.state, waits.try_number, waits.fence, waits.start_date) == ("deferred", 1, 1, scene.now)
     assert (waits.next_method, waits.next_kwargs) == ("go_on", {"k": 2})
     assert waits.trigger_timeout == scene.now + timedelta(seconds=60)
-    trigger = Trigger.objects.get(pk=waits.trigger_id)
-    assert (trigger.classpath, trigger.kwargs, trigger.dag_id) == ("a.Trigger", {"n": 1}, "dag")
+    stored = Trigger.objects.get(pk=waits.trigger_id)
+    assert (stored.classpath, stored.kwargs, stored.dag_id) == ("a.Trigger", {"n": 1}, "dag")
     assert scene.handed() == ["first"]
     transitions.tasks("resume", [waits.pk], scene.now)
     scene.tick()
@@ -479,6 +479,18 @@ def test_a_newer_version_adds_no_unindexed_instance_to_an_expanded_task(scene: S
     kept = TaskInstance.objects.filter(task_id="many").order_by("map_index")
     assert list(kept.values_list("map_index", "state")) == [(0, "queued"), (1, "queued")]
     assert scene.task(run, "more").state is None
+
+
+def test_a_task_that_is_not_mapped_any_more_has_one_instance_without_an_index(scene: Scene) -> None:
+    two = {"mapped": {"style": "expand", "inputs": {"x": {"literal": 2}}}}
+    run = scene.run(scene.dag("first >> many", tasks={"many": two}))
+    scene.tick(2)
+    assert TaskInstance.objects.filter(task_id="many").count() == 2
+    renewed(scene, run, "first >> many")
+    rows = TaskInstance.objects.filter(task_id="many").order_by("map_index")
+    assert list(rows.values_list("map_index", "state")) == [(-1, None), (0, "removed"), (1, "removed")]
+    scene.play(run)
+    assert run.state == "success"
 
 
 def test_an_ended_run_does_not_follow_a_newer_version(scene: Scene) -> None:
