@@ -24,7 +24,7 @@ from . import auth, errors
 log = logging.getLogger(__name__)
 
 #: HTTP method → the verb that ``access`` is asked about, unless an endpoint says otherwise.
-_VERB = {"GET": "view", "HEAD": "view", "POST": "add", "PATCH": "change", "PUT": "change", "DELETE": "delete"}
+VERB_OF = {"GET": "view", "HEAD": "view", "POST": "add", "PATCH": "change", "PUT": "change", "DELETE": "delete"}
 
 
 class LenientJSONParser(JSONParser):
@@ -69,7 +69,7 @@ class Endpoint(APIView):
             raise exceptions.MethodNotAllowed(str(request.method))
         self._refuse_nul(request, kwargs)
         method = "GET" if request.method == "HEAD" else str(request.method)
-        need = self.needs.get(method, (_VERB[method], self.kind))
+        need = self.needs.get(method, (VERB_OF[method], self.kind))
         if need is None:
             return
         if not request.user or not request.user.is_authenticated:

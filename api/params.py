@@ -91,13 +91,20 @@ def seconds(raw: str) -> timedelta:
     return timedelta(seconds=number(raw))
 
 
-def one_of(*allowed: str) -> Read:
-    def read(raw: str) -> str:
-        if raw not in allowed:
-            raise Wrong("literal_error", f"Input should be {', '.join(map(repr, allowed))}")
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """A word of a list; the document of the API shows the list."""
+
+    allowed: tuple[str, ...]
+
+    def __call__(self, raw: str) -> str:
+        if raw not in self.allowed:
+            raise Wrong("literal_error", f"Input should be {', '.join(map(repr, self.allowed))}")
         return raw
 
-    return read
+
+def one_of(*allowed: str) -> Read:
+    return OneOf(allowed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from django.urls import path, re_path
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from . import errors
+from . import errors, openapi
 from .endpoint import Endpoint
 from .resources import (
     assets,
@@ -49,6 +49,8 @@ _TASK = f"{_RUN}/taskInstances/<str:task_id>"
 urlpatterns = [
     path("monitor/health", monitor.HealthView.as_view()),
     path("auth/login", tokens.BrowserView.as_view()),
+    path("auth/logout", tokens.LogoutView.as_view()),
+    path("openapi.json", openapi.OpenApiView.as_view()),
     path("version", monitor.VersionView.as_view()),
     path("config", monitor.ConfigView.as_view()),
     path("config/section/<str:section>/option/<str:option>", monitor.ConfigValueView.as_view()),

@@ -18,7 +18,7 @@ from .dags import visible
 from .task_instances import visible_task
 
 #: ``order_by`` → how a task is compared; tasks without a value come last
-_ORDER = {
+ORDER = {
     "task_id": lambda task: task.task_id,
     "task_display_name": lambda task: task.task_display_name or task.task_id,
     "owner": lambda task: task.owner,
@@ -71,10 +71,10 @@ class TasksView(Endpoint):
     def get(self, request: Request, dag_id: str) -> Response:
         graph = _graph(self, dag_id)
         name = request.query_params.get("order_by", "task_id")
-        key = _ORDER.get(name.removeprefix("-"))
+        key = ORDER.get(name.removeprefix("-"))
         if key is None:
             raise errors.Problem(
-                400, f"Ordering with '{name}' is not possible. Use one of: {', '.join(sorted(_ORDER))}."
+                400, f"Ordering with '{name}' is not possible. Use one of: {', '.join(sorted(ORDER))}."
             )
         tasks = sorted(graph.tasks.values(), key=lambda task: (key(task), task.task_id), reverse=name.startswith("-"))
         return Response({"tasks": [document(task, graph) for task in tasks], "total_entries": len(tasks)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.conf import settings
+from django.contrib.auth import logout
 from django.http import HttpResponse, HttpResponseRedirect
 from django.utils.http import urlencode
 from rest_framework.request import Request
@@ -49,6 +50,14 @@ class BrowserView(Endpoint):
         answer = HttpResponseRedirect(where)
         answer.status_code = 307
         return answer
+
+
+class LogoutView(BrowserView):
+    """Ends a browser's session and sends it to the page where people log in. A token goes on until it runs out."""
+
+    def get(self, request: Request) -> HttpResponse:
+        logout(request._request)
+        return super().get(request)
 
 
 class CliTokenView(TokenView):

@@ -32,6 +32,8 @@ TABLE: dict[tuple[str, str], tuple[str, int]] = {
     ("GET", "monitor/health"): (NOBODY, 200),
     ("GET", "version"): (NOBODY, 200),
     ("GET", "auth/login"): (NOBODY, 307),
+    ("GET", "auth/logout"): (NOBODY, 307),
+    ("GET", "openapi.json"): (NOBODY, 200),
     ("GET", "config"): (OP, 200),
     ("GET", "config/section/{section}/option/{option}"): (OP, 200),
     ("GET", "providers"): (VIEWER, 200),
@@ -96,6 +98,7 @@ TABLE: dict[tuple[str, str], tuple[str, int]] = {
     ("GET", f"{MAPPED}/tries/{{task_try_number}}"): (VIEWER, 200),
     ("GET", f"{MAPPED}/hitlDetails"): (VIEWER, 404),
     ("PATCH", f"{MAPPED}/hitlDetails"): (USER, 404),
+    ("GET", f"{MAPPED}/hitlDetails/tries/{{try_number}}"): (VIEWER, 404),
     ("GET", f"{RUN}/hitlDetails"): (VIEWER, 200),
     ("PATCH", GROUP): (USER, 404),
     ("PATCH", f"{GROUP}/dry_run"): (USER, 404),
@@ -164,6 +167,8 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "connections/test"): CONNECTION,
     ("PATCH", "connections/{connection_id}"): CONNECTION,
 }
+#: what Airflow's document does not have
+OURS = {"openapi.json"}
 #: ids that there are; a batch is asked of all DAGs and runs
 IDS = {
     "dag_id": "etl",
@@ -269,6 +274,10 @@ def test_each_answer_fits_the_published_schema(audited, as_role, spec, role):
     for method, route in TABLE:
         answer = ask(http, method, route)
         path = address(route)
-        if path.startswith("api/v2/") and answer.headers.get("Content-Type", "").startswith("application/json"):
+        if (
+            path.startswith("api/v2/")
+            and route not in OURS
+            and answer.headers.get("Content-Type", "").startswith("application/json")
+        ):
             wrong += published.mistakes(spec, method, path.removeprefix("api/v2/"), answer)
     assert wrong == []
