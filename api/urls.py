@@ -10,6 +10,7 @@ from . import errors, openapi
 from .endpoint import Endpoint
 from .resources import (
     assets,
+    backfills,
     bulk_runs,
     connections,
     dags,
@@ -82,6 +83,13 @@ urlpatterns = [
     path(f"{_RUN}/clear", runs.RunClearView.as_view()),
     path(f"{_RUN}/wait", runs.WaitView.as_view()),
     path(f"{_RUN}/upstreamAssetEvents", runs.UpstreamEventsView.as_view()),
+    # backfills
+    path("backfills", backfills.BackfillsView.as_view()),
+    path("backfills/dry_run", backfills.DryRunView.as_view()),
+    path("backfills/<str:backfill_id>", backfills.BackfillView.as_view()),
+    path("backfills/<str:backfill_id>/pause", backfills.PauseView.as_view()),
+    path("backfills/<str:backfill_id>/unpause", backfills.UnpauseView.as_view()),
+    path("backfills/<str:backfill_id>/cancel", backfills.CancelView.as_view()),
     # task instances
     path(f"{_RUN}/taskInstances", bulk_runs.TaskInstanceListView.as_view()),
     path(f"{_RUN}/taskInstances/list", task_instances.TaskInstancesBatchView.as_view()),

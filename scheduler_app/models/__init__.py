@@ -1,6 +1,7 @@
 """The rows: one concept a file. ``transitions`` is the only writer of states, ``db`` the only way to the database."""
 
 from .asset import Asset, AssetAlias, AssetEvent, AssetQueuedEvent, AssetUse
+from .backfill import Backfill, BackfillSlot
 from .dag import (
     BundleVersion,
     DagFile,
@@ -28,6 +29,8 @@ __all__ = [
     "AssetState",
     "AssetUse",
     "Audit",
+    "Backfill",
+    "BackfillSlot",
     "BundleVersion",
     "Callback",
     "Connection",

@@ -85,7 +85,16 @@ class DagRun(Held):
             ),
         ]
         indexes = [
-            models.Index(fields=["dag", "run_after", "id"], condition=Q(state="queued"), name="dag_run_queued"),
+            models.Index(
+                fields=["dag", "run_after", "id"],
+                condition=Q(state="queued", backfill_id__isnull=True),
+                name="dag_run_queued",
+            ),
+            models.Index(
+                fields=["backfill_id", "state"],
+                condition=Q(state__in=["queued", "running"], backfill_id__isnull=False),
+                name="dag_run_of_backfill",
+            ),
             models.Index(fields=["dag"], condition=Q(state="running"), name="dag_run_running"),
             models.Index(
                 fields=["next_check_at"],

@@ -152,6 +152,9 @@ TASK_WAKES: dict[str, str] = {
     "restore": "task_cleared",
 }
 
+#: A run that is done again when its backfill is over is a run like any other (BC-99).
+_OPEN_BACKFILL = "(SELECT b.id FROM scheduler_backfill b WHERE b.id = r.backfill_id AND b.completed_at IS NULL)"
+
 _RUN_SETS: dict[str, dict[str, str]] = {
     "start": {"start_date": NOW, "first_start_date": "coalesce(r.first_start_date, %(now)s)", "end_date": "NULL"},
     "succeed": {"end_date": NOW, "next_check_at": "NULL"},
@@ -163,13 +166,20 @@ _RUN_SETS: dict[str, dict[str, str]] = {
         "state_reason": "NULL",
         "next_check_at": "NULL",
         "clear_number": "r.clear_number + 1",
+        "backfill_id": _OPEN_BACKFILL,
         "look_failures": "0",
         "look_error": "NULL",
         "backoff_until": "NULL",
     },
     "mark_success": {"end_date": NOW, "start_date": "coalesce(r.start_date, %(now)s)", "next_check_at": "NULL"},
     "mark_failed": {"end_date": NOW, "start_date": "coalesce(r.start_date, %(now)s)", "next_check_at": "NULL"},
-    "mark_queued": {"queued_at": NOW, "start_date": "NULL", "end_date": "NULL", "state_reason": "NULL"},
+    "mark_queued": {
+        "queued_at": NOW,
+        "start_date": "NULL",
+        "end_date": "NULL",
+        "state_reason": "NULL",
+        "backfill_id": _OPEN_BACKFILL,
+    },
 }
 
 _HISTORY_COLUMNS = (

@@ -25,6 +25,7 @@ from .phases import (
     pause_failing,
     publish,
     queue_tasks,
+    run_backfills,
     sample_metrics,
     schedule_tasks,
     start_runs,
@@ -56,6 +57,7 @@ PHASES: tuple[Phase, ...] = (
     Phase("create_asset_runs", create_asset_runs.run, probe="asset_events", blame=create_asset_runs.blame),
     Phase("enforce_timeouts", enforce_timeouts.run, probe="alarms", blame=enforce_timeouts.blame),
     Phase("start_runs", start_runs.run, probe="queued_runs"),
+    Phase("run_backfills", run_backfills.run, probe="backfills", blame=run_backfills.blame),
     Phase("schedule_tasks", schedule_tasks.run, probe="wakes", blame=schedule_tasks.blame),
     Phase("pause_failing", pause_failing.run, probe="dag_wakes"),
     Phase("queue_tasks", queue_tasks.run, probe="scheduled_tasks"),
@@ -71,8 +73,9 @@ PHASES: tuple[Phase, ...] = (
 PROBE = """
 SELECT (SELECT id FROM scheduler_wake ORDER BY id LIMIT 1) IS NOT NULL AS wakes,
        (SELECT id FROM scheduler_dag_wake ORDER BY id LIMIT 1) IS NOT NULL AS dag_wakes,
-       (SELECT id FROM scheduler_dag_run WHERE state = 'queued' ORDER BY dag_id, run_after, id LIMIT 1) IS NOT NULL
-           AS queued_runs,
+       (SELECT id FROM scheduler_dag_run WHERE state = 'queued' AND backfill_id IS NULL
+        ORDER BY dag_id, run_after, id LIMIT 1) IS NOT NULL AS queued_runs,
+       (SELECT id FROM scheduler_backfill WHERE completed_at IS NULL ORDER BY id LIMIT 1) IS NOT NULL AS backfills,
        (SELECT id FROM scheduler_task_instance WHERE state = 'scheduled'
         ORDER BY priority_weight DESC, scheduled_when, id LIMIT 1) IS NOT NULL AS scheduled_tasks,
        (SELECT id FROM scheduler_task_instance WHERE state = 'queued' AND handed_out_at IS NULL
@@ -86,13 +89,24 @@ SELECT (SELECT id FROM scheduler_wake ORDER BY id LIMIT 1) IS NOT NULL AS wakes,
                ORDER BY trigger_timeout LIMIT 1) IS NOT NULL
            AS alarms
 """
-PROBE_COLUMNS = ("wakes", "dag_wakes", "queued_runs", "scheduled_tasks", "outbox", "asset_events", "due_dags", "alarms")
+PROBE_COLUMNS = (
+    "wakes",
+    "dag_wakes",
+    "queued_runs",
+    "backfills",
+    "scheduled_tasks",
+    "outbox",
+    "asset_events",
+    "due_dags",
+    "alarms",
+)
 
 #: What a phase's work may give other phases to do, in the same tick.
 FEEDS: dict[str, tuple[str, ...]] = {
     "create_runs": ("queued_runs",),
     "create_asset_runs": ("queued_runs",),
     "start_runs": ("wakes",),
+    "run_backfills": ("wakes",),
     "enforce_timeouts": ("wakes", "dag_wakes"),
     "schedule_tasks": ("scheduled_tasks", "queued_runs", "wakes", "dag_wakes"),
     "queue_tasks": ("outbox",),

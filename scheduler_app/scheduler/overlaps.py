@@ -21,7 +21,7 @@ from scheduler_app.scheduler.tick import Tick
 
 _OLDEST = """
 SELECT id FROM scheduler_dag_run
-WHERE dag_id = %(dag)s AND state IN ('queued', 'running') AND run_type <> 'backfill'
+WHERE dag_id = %(dag)s AND state IN ('queued', 'running') AND backfill_id IS NULL
 ORDER BY run_after, id LIMIT 1
 """
 _LOCK = f"""

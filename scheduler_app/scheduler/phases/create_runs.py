@@ -38,7 +38,7 @@ WHERE d.dag_id = ANY(ARRAY(
       AND (backoff_until IS NULL OR backoff_until <= %(now)s) AND (held_at IS NULL OR held_until <= %(now)s)
       AND (overlap_policy <> 'queue' OR (
           SELECT count(*) FROM scheduler_dag_run r
-          WHERE r.dag_id = c.dag_id AND r.state IN ('queued', 'running') AND r.run_type <> 'backfill'
+          WHERE r.dag_id = c.dag_id AND r.state IN ('queued', 'running') AND r.backfill_id IS NULL
       ) < max_active_runs)
     ORDER BY next_dagrun_run_after, dag_id LIMIT %(limit)s
 ))
@@ -47,7 +47,7 @@ ORDER BY d.dag_id FOR NO KEY UPDATE OF d SKIP LOCKED
 _ROOM = """
 SELECT d.dag_id, d.max_active_runs - (
     SELECT count(*) FROM scheduler_dag_run r
-    WHERE r.dag_id = d.dag_id AND r.state IN ('queued', 'running') AND r.run_type <> 'backfill'
+    WHERE r.dag_id = d.dag_id AND r.state IN ('queued', 'running') AND r.backfill_id IS NULL
 ) FROM scheduler_dag d WHERE d.dag_id = ANY(%(dags)s)
 """
 #: Of these slots, the ones that have no run: somebody else's run has the id that theirs would have had.

@@ -2,7 +2,8 @@
 
 The DAG's row is locked before its running runs are counted, in a statement of its own: two schedulers cannot both see
 room for one (S-32, BC-19). A DAG whose row somebody holds is left for the next tick, and so is a run that somebody
-holds, with all younger ones of its DAG (BC-21).
+holds, with all younger ones of its DAG (BC-21). Runs of backfills have a phase and a limit of their own
+(``run_backfills``).
 """
 
 from __future__ import annotations
@@ -19,16 +20,17 @@ from scheduler_app.scheduler.tick import Tick
 #: that are full, at committed counts, are not even locked.
 _LOCK_DAGS = """
 WITH RECURSIVE waiting AS (
-    (SELECT dag_id FROM scheduler_dag_run WHERE state = 'queued' ORDER BY dag_id LIMIT 1)
+    (SELECT dag_id FROM scheduler_dag_run WHERE state = 'queued' AND backfill_id IS NULL ORDER BY dag_id LIMIT 1)
     UNION ALL
     SELECT (SELECT r.dag_id FROM scheduler_dag_run r
-            WHERE r.state = 'queued' AND r.dag_id > waiting.dag_id ORDER BY r.dag_id LIMIT 1)
+            WHERE r.state = 'queued' AND r.backfill_id IS NULL AND r.dag_id > waiting.dag_id
+            ORDER BY r.dag_id LIMIT 1)
     FROM waiting WHERE waiting.dag_id IS NOT NULL
 )
 SELECT d.dag_id FROM scheduler_dag d
 WHERE d.dag_id IN (SELECT dag_id FROM waiting) AND NOT d.is_paused AND NOT d.is_stale
   AND (SELECT count(*) FROM scheduler_dag_run r
-       WHERE r.dag_id = d.dag_id AND r.state = 'running' AND r.run_type <> 'backfill') < d.max_active_runs
+       WHERE r.dag_id = d.dag_id AND r.state = 'running' AND r.backfill_id IS NULL) < d.max_active_runs
 ORDER BY d.dag_id FOR NO KEY UPDATE SKIP LOCKED
 """
 
@@ -37,12 +39,12 @@ SELECT q.id, d.dag_id, q.run_type, q.run_after, q.first_start_date
 FROM scheduler_dag d
 CROSS JOIN LATERAL (
     SELECT count(*) AS n FROM scheduler_dag_run
-    WHERE dag_id = d.dag_id AND state = 'running' AND run_type <> 'backfill'
+    WHERE dag_id = d.dag_id AND state = 'running' AND backfill_id IS NULL
 ) running
 CROSS JOIN LATERAL (
     SELECT id, run_type, run_after, first_start_date FROM scheduler_dag_run
-    WHERE dag_id = d.dag_id AND state = 'queued' AND run_after <= %(now)s AND NOT interval_pending
-      AND (held_at IS NULL OR held_until <= %(now)s)
+    WHERE dag_id = d.dag_id AND state = 'queued' AND backfill_id IS NULL AND run_after <= %(now)s
+      AND NOT interval_pending AND (held_at IS NULL OR held_until <= %(now)s)
     ORDER BY run_after, id LIMIT greatest(0, d.max_active_runs - running.n)
 ) q
 WHERE d.dag_id = ANY(%(dags)s)
@@ -55,7 +57,9 @@ ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
 """
 
 
-class _Queued(NamedTuple):
+class Queued(NamedTuple):
+    """A run that waits, as :func:`start_in_order` takes it."""
+
     id: int
     dag_id: str
     run_type: str
@@ -67,7 +71,12 @@ def run(tick: Tick) -> int:
     dags = [row[0] for row in db.fetch(_LOCK_DAGS)]
     if not dags:
         return 0
-    oldest = [_Queued(*row) for row in db.fetch(_OLDEST, {"dags": dags, "now": tick.now, "limit": tick.limit})]
+    params = {"dags": dags, "now": tick.now, "limit": tick.limit}
+    return start_in_order([Queued(*row) for row in db.fetch(_OLDEST, params)], tick)
+
+
+def start_in_order(oldest: Sequence[Queued], tick: Tick) -> int:
+    """Starts queued runs, given oldest first, for which their DAG (its row is locked) has room; how many."""
     rows = {row.id: row for row in _in_order(oldest)}
     started = transitions.runs("start", sorted(rows), tick.now)
     Wake.objects.add(started, "run_started", tick.now)
@@ -77,7 +86,7 @@ def run(tick: Tick) -> int:
     return len(started)
 
 
-def _in_order(oldest: Sequence[_Queued]) -> Iterator[_Queued]:
+def _in_order(oldest: Sequence[Queued]) -> Iterator[Queued]:
     """Those that are ours to start: of each DAG as many as come before the first that somebody else holds."""
     locked = {row[0] for row in db.fetch(_LOCK_RUNS, {"runs": [row.id for row in oldest]})}
     waiting: set[str] = set()
