@@ -30,7 +30,7 @@ from scheduler_app.models.graphs import graph_of
 from scheduler_app.runner import state_answers
 from scheduler_app.runner.buffers import DELETED, Buffer
 from scheduler_app.runner.claims import Claim, iso
-from scheduler_app.runner.refusal import Refusal
+from scheduler_app.runner.refusal import Refusal as Refusal
 from scheduler_app.supervisor import readings
 
 #: Rows that one answer gives at most.

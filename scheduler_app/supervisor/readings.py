@@ -62,6 +62,8 @@ def reply(request: Mapping[str, Json]) -> dict[str, Json]:
     _, argument, read = _READINGS[request["op"]]
     try:
         return {**answer, "ok": read(request[argument])}
-    except db.DatabaseError as error:
+    except secrets.SecretError as error:
+        return {**answer, "error": {"type": "SecretError", "message": str(error)}}
+    except (db.DatabaseError, db.InterfaceError) as error:
         db.close()
         return {**answer, "error": {"type": "DatabaseError", "message": str(error).strip()}}

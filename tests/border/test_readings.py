@@ -80,6 +80,14 @@ def test_a_file_is_told_a_connection_but_its_errors_hide_the_password(pool: Pars
     assert "invalid literal for int() with base 10: '***'" in failed["import_error"]
 
 
+def test_a_value_that_cannot_be_decrypted_is_the_files_error(pool: ParsePool, tmp_path: Path, settings: Any) -> None:
+    variables.create(ANN, "team", "blue", NOW)
+    settings.SCHEDULER = {**settings.SCHEDULER, "fernet_keys": (Fernet.generate_key().decode(),)}
+    document = parse(pool, tmp_path, "Variable.get('team', default='none')")
+    assert "RequestError" in document["import_error"]
+    assert "key" in document["import_error"].splitlines()[-1]
+
+
 def test_a_file_may_write_nothing_while_it_is_read(pool: ParsePool, tmp_path: Path) -> None:
     document = parse(pool, tmp_path, "Variable.set('team', 'blue')")
     assert "only Variables and Connections can be read: move the call into the task" in document["import_error"]
