@@ -6,6 +6,7 @@ from django.contrib.auth.views import LogoutView
 from django.urls import path
 
 from . import (
+    assets,
     audit,
     cell,
     clear,
@@ -69,6 +70,10 @@ urlpatterns = [
     path("dags/<str:dag_id>/runs/<str:run_id>/tasks/<str:task_id>/hold/", hold.task, name="task_hold"),
     path("dags/<str:dag_id>/runs/<str:run_id>/tasks/<str:task_id>/log/", log.part, name="log_part"),
     path("dags/<str:dag_id>/runs/<str:run_id>/tasks/<str:task_id>/log/download/", log.download, name="log_download"),
+    # Assets
+    path("assets/", assets.show, name="assets"),
+    path("assets/<int:asset_id>/", assets.one, name="asset"),
+    path("assets/<int:asset_id>/event/", assets.create_event, name="asset_event"),
     # The machine
     path("pools/", pools.show, name="pools"),
     path("jobs/", jobs.show, name="jobs"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scheduler_app.models import Audit, DagRun, ParseError, db
+from scheduler_app.models import Asset, AssetEvent, AssetUse, Audit, DagRun, ParseError, db
 from ui import factory
 
 pytestmark = [pytest.mark.django_db(transaction=True, serialized_rollback=True), pytest.mark.processes]
@@ -18,6 +18,7 @@ PAGES = (
     "/dags/?q=nothing",
     "/dags/sales/",
     "/dags/sales/grid/",
+    "/dags/sales/grid/?cell=r1/clean",
     "/dags/sales/graph/",
     "/dags/sales/runs/",
     "/dags/sales/code/",
@@ -30,8 +31,13 @@ PAGES = (
     "/dags/sales/runs/r1/gantt/",
     "/dags/sales/runs/r1/tasks/load/",
     "/dags/sales/runs/r1/tasks/check/?tab=details",
+    "/dags/sales/runs/r1/tasks/check/?tab=xcom",
+    "/dags/sales/runs/r1/tasks/extract/",
+    "/dags/sales/events/",
     "/runs/",
     "/search/?q=sal",
+    "/assets/",
+    "/assets/{asset}/",
     "/pools/",
     "/jobs/",
     "/import-errors/",
@@ -53,10 +59,13 @@ def test_every_page_is_accessible(open_page: Callable[..., Any], scheme: str, wi
     factory.make_run(dag, "r0", "failed", {"clean": "failed"}, now)
     ParseError.objects.create(timestamp=now, filename="x.py", stack_trace="SyntaxError")
     Audit.objects.create(when=now, event="patch_dag", owner="ann", dag_id="sales", before={"is_paused": True})
+    asset = Asset.objects.create(name="orders", uri="s3://lake/orders", created_at=now, updated_at=now)
+    AssetUse.objects.create(dag=dag, asset=asset, kind="outlet", task_id="load", created_at=now)
+    AssetEvent.objects.create(asset=asset, timestamp=now, source_dag_id="sales", extra={"rows": 1})
     page = open_page("/dags/", width=width, scheme=scheme, bypass_csp=True)
     found: dict[str, list[str]] = {}
     for path in PAGES:
-        page.goto(path)
+        page.goto(path.format(asset=asset.pk))
         violations = axe.run(page).response["violations"]
         faults = [f"{one['id']}: {one['nodes'][0]['html'][:120]}" for one in violations]
         if page.evaluate("document.documentElement.scrollWidth") > width:
