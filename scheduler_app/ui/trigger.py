@@ -96,7 +96,11 @@ def _show(
 
 
 def _params(dag: DagModel) -> dict[str, Any]:
-    return dict(dag.latest_version.document.get("params") or {}) if dag.latest_version else {}
+    """The declared params in the order of the file."""
+    document = dag.latest_version.document if dag.latest_version else {}
+    declared = document.get("params") or {}
+    order = {name: place for place, name in enumerate(document.get("param_order", ()))}
+    return dict(sorted(declared.items(), key=lambda item: order.get(item[0], len(order))))
 
 
 def _prefill(ask: Ask, dag_id: str) -> dict[str, Any]:

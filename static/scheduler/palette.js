@@ -1,22 +1,27 @@
 // The search page in a dialog: arrows choose, Enter goes, Ctrl-Enter opens a new tab.
-let timer, asked = 0;
+let timer, asked = 0, answer = Promise.resolve();
 
 export function open(dialog, url) {
   if (dialog.open) return;
   dialog.replaceChildren();
-  load(dialog, url, "").then(() => dialog.querySelector("input")?.focus());
+  ask(dialog, url, "").then(() => dialog.querySelector("input")?.focus());
   dialog.showModal();
   dialog.onclick = (event) => { if (event.target === dialog) dialog.close(); };
   dialog.onkeydown = (event) => keys(dialog, event);
-  dialog.oninput = (event) => { clearTimeout(timer); timer = setTimeout(() => load(dialog, url, event.target.value), 120); };
+  dialog.oninput = (event) => { clearTimeout(timer); answer = new Promise((done) => { timer = setTimeout(() => load(dialog, url, event.target.value).then(done), 120); }); };
   dialog.onsubmit = (event) => { if (event.target.role === "search") event.preventDefault(); };
+}
+
+function ask(dialog, url, text) {
+  answer = load(dialog, url, text);
+  return answer;
 }
 
 async function load(dialog, url, text) {
   const mine = ++asked;
-  const answer = await fetch(`${url}?${new URLSearchParams({ q: text })}`);
-  if (!answer.ok || answer.redirected || mine !== asked) { if (answer.redirected) location.reload(); return; }
-  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const got = await fetch(`${url}?${new URLSearchParams({ q: text })}`);
+  if (!got.ok || got.redirected || mine !== asked) { if (got.redirected) location.reload(); return; }
+  const page = new DOMParser().parseFromString(await got.text(), "text/html");
   const box = page.querySelector("form[role=search]"), hits = page.getElementById("hits");
   if (!dialog.querySelector("form")) {
     box.className = "row";
@@ -49,8 +54,13 @@ function keys(dialog, event) {
     choose(dialog, rows(dialog).indexOf(chosen(dialog)) + step);
   } else if (event.key === "Enter" && event.target.matches("input")) {
     event.preventDefault();
-    const row = chosen(dialog);
-    if (row?.href && (event.ctrlKey || event.metaKey)) window.open(row.href, "_blank", "noopener");
-    else row?.click();
+    const beside = event.ctrlKey || event.metaKey;
+    // Who types fast means what was typed, not what is still shown.
+    answer.then(() => go(chosen(dialog), beside));
   }
+}
+
+function go(row, beside) {
+  if (row?.href && beside) window.open(row.href, "_blank", "noopener");
+  else row?.click();
 }

@@ -5,7 +5,7 @@ const all = (selector, from = document) => [...from.querySelectorAll(selector)];
 
 // Controls that need a script are hidden in the markup.
 function reveal(from = document) {
-  for (const button of all("#theme, [data-copy], #find, #wrap, #follow", from)) button.hidden = false;
+  for (const button of all("#theme, [data-keys], [data-copy], #find, #wrap, #follow", from)) button.hidden = false;
 }
 
 // Theme: automatic → light → dark; the server reads the cookie.
@@ -89,18 +89,21 @@ document.addEventListener("keydown", (event) => { if ((event.ctrlKey || event.me
 
 // Keys: never in inputs, never with a modifier; "/" goes to the filter, "g d" and its kin to a page.
 let leader = false;
-const places = { h: "/", d: "/dags/", r: "/runs/", p: "/pools/", j: "/jobs/", a: "/audit/" };
+const places = { h: "/", d: "/dags/", r: "/runs/", f: "/failures/", p: "/pools/", j: "/jobs/", a: "/audit/" };
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") for (const menu of all("details.menu[open]")) menu.open = false;
   if (event.target.matches("input, textarea, select") || event.ctrlKey || event.metaKey || event.altKey) return;
   if (leader && places[event.key]) { location.href = places[event.key]; return; }
   leader = event.key === "g";
   if (event.key === "t") nextTheme();
+  if (event.key === "?") find("#keys").showModal();
   const target = all("[data-key]").find((one) => one.dataset.key === event.key);
   if (!target) return;
   event.preventDefault();
   if (target.matches("input")) target.focus(); else target.click();
 });
+
+find("[data-keys]")?.addEventListener("click", () => { find("details.menu[open]").open = false; find("#keys").showModal(); });
 
 reveal();
 watchToasts();

@@ -23,7 +23,9 @@ import requests
 ROOT = Path(__file__).resolve().parents[2]
 DAGS = Path(__file__).parent / "dags"
 #: What the files of that folder define.
-DAG_IDS = ("orders_daily", "rates_import", "rates_plain", "stock_held", "stock_keys")
+DAG_IDS = (
+    "orders_daily", "rates_broken", "rates_import", "rates_plain", "shelves_waiting", "stock_held", "stock_keys",
+)  # fmt: skip
 PASSWORD = "the-password-of-admin"
 ENVIRONMENT = {
     "SCHEDULER_LOAD_EXAMPLES": "false",
@@ -46,10 +48,22 @@ class House:
     def open_gate(self, name: str) -> None:
         (self.folder / name).touch()
 
-    def api(self, path: str) -> dict:
-        answer = requests.get(f"{self.url}/api/v2{path}", headers={"Authorization": f"Bearer {self.token}"}, timeout=30)
+    def api(self, path: str, method: str = "GET", **body: Any) -> dict[str, Any]:
+        headers = {"Authorization": f"Bearer {self.token}"}
+        answer = requests.request(method, f"{self.url}/api/v2{path}", json=body or None, headers=headers, timeout=30)
         answer.raise_for_status()
-        return answer.json()
+        found: dict[str, Any] = answer.json()
+        return found
+
+    def trigger(self, dag_id: str, *, unpause: bool = True) -> str:
+        """The id of a new run; the DAG is switched on for it, or stays as it is."""
+        if unpause:
+            self.api(f"/dags/{dag_id}", "PATCH", is_paused=False)
+        run_id: str = self.api(f"/dags/{dag_id}/dagRuns", "POST", logical_date=None, conf={})["dag_run_id"]
+        return run_id
+
+    def until(self, found: Callable[[], Any]) -> Any:
+        return _until(found, self.folder.parent)
 
 
 @contextmanager

@@ -36,6 +36,12 @@ def parse(path: Path, folder: Path) -> dict[str, Any]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def test_several_params_keep_the_order_of_the_file() -> None:
+    with DAG("d", params={"rows": 1, "a": 2, "kind": 3}) as dag:
+        Empty(task_id="a")
+    assert serialize(dag)["param_order"] == ["rows", "a", "kind"]
+
+
 def test_a_document_has_what_differs_from_the_defaults_and_reads_back() -> None:
     with DAG("d", tags=["b", "a"], default_args={"owner": "ann"}, params={"n": Param(3, type="integer")}) as dag:
         first = Empty(task_id="a", execution_timeout=dt.timedelta(seconds=90))
@@ -43,6 +49,7 @@ def test_a_document_has_what_differs_from_the_defaults_and_reads_back() -> None:
     document = serialize(dag)
     assert (document["tags"], document["owners"]) == (["a", "b"], ["ann", "bob"])
     assert document["params"] == {"n": {"schema": {"type": "integer"}, "value": 3}}
+    assert "param_order" not in document
     assert document["tasks"][0] == {
         "task_id": "a",
         "operator_name": "EmptyOperator",

@@ -459,3 +459,10 @@ def test_health_needs_no_login_and_tells_of_a_dead_scheduler(client: Client) -> 
     factory.make_job()
     response = client.get("/healthz")
     assert (response.status_code, response.json()) == (200, {"database": "healthy", "scheduler": "healthy"})
+
+
+def test_the_trigger_form_asks_in_the_order_of_the_file(admin: Client) -> None:
+    params = {name: {"value": 1, "schema": {"type": "integer"}} for name in ("rows", "a", "kind")}
+    factory.make_dag("sales", factory.spec("sales", params=params, param_order=("rows", "kind", "a")))
+    html = body(admin, "/dags/sales/trigger/")
+    assert re.findall(r'name="param\.(\w+)"', html) == ["rows", "kind", "a"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from airflow.sdk import DAG, task
 
-for dag_id in ("rates_import", "rates_plain"):
+for dag_id in ("rates_broken", "rates_import", "rates_plain"):
     with DAG(dag_id=dag_id, schedule=None, start_date=datetime(2026, 1, 1), tags=["finance"]):
 
         @task
