@@ -107,7 +107,9 @@ def marking_tasks(observer: Any, case: Any) -> dict[str, Any]:
     ):
         story.fresh()
         answer = story.ask("PATCH", f"/dagRuns/conf/taskInstances/{task}", json=body)
-        told = answer if isinstance(answer, int) else sorted([t["task_id"], t["state"]] for t in answer["task_instances"])
+        told = (
+            answer if isinstance(answer, int) else sorted([t["task_id"], t["state"]] for t in answer["task_instances"])
+        )
         found[name] = {"told": told, "after": story.settle()}
     one = "/dagRuns/conf/taskInstances/a"
     dry = story.ask("PATCH", one + "/dry_run", json={"new_state": "failed", "include_downstream": True})
@@ -189,7 +191,10 @@ def clearing_mapped(observer: Any, case: Any) -> dict[str, Any]:
     story = Story(observer, case)
 
     def length(text: str) -> None:
-        if story.server.status("PATCH", "/api/v2/variables/story_length", json={"key": "story_length", "value": text}) == 404:
+        if (
+            story.server.status("PATCH", "/api/v2/variables/story_length", json={"key": "story_length", "value": text})
+            == 404
+        ):
             story.server.ask("POST", "/api/v2/variables", json={"key": "story_length", "value": text})
 
     length("3")
@@ -241,7 +246,12 @@ def clearing_over_time(observer: Any, case: Any) -> dict[str, Any]:
     found["marked"] = sorted([t["dag_run_id"], t["task_id"], t["state"]] for t in answer["task_instances"])
     time.sleep(4)
     found["after"] = [story.states(run_id) for run_id in ids]
-    dated = {"dry_run": True, "only_failed": False, "start_date": "2024-01-02T00:00:00Z", "end_date": "2024-01-02T23:00:00Z"}
+    dated = {
+        "dry_run": True,
+        "only_failed": False,
+        "start_date": "2024-01-02T00:00:00Z",
+        "end_date": "2024-01-02T23:00:00Z",
+    }
     answer = story.ask("POST", "/clearTaskInstances", json=dated)
     found["by dates"] = sorted([t["dag_run_id"], t["task_id"]] for t in answer["task_instances"])
     server.pause(story.dag, True)
@@ -269,7 +279,11 @@ def backfilling(observer: Any, case: Any) -> dict[str, Any]:
 
     found: dict[str, Any] = {"dry run": ask("/dry_run")}
     made = ask("", max_active_runs=1, dag_run_conf={"k": 1})
-    found["made"] = made if isinstance(made, int) else {key: made[key] for key in ("is_paused", "max_active_runs", "reprocess_behavior", "dag_run_conf")}
+    found["made"] = (
+        made
+        if isinstance(made, int)
+        else {key: made[key] for key in ("is_paused", "max_active_runs", "reprocess_behavior", "dag_run_conf")}
+    )
     wait_for(lambda: len(runs()) == 3 and all(r[4] in DONE for r in runs()), story.seconds, "three backfilled runs")
     found["runs"] = runs()
     found["again"] = {"answer": type(ask("")).__name__, "runs": len(runs())}
@@ -298,19 +312,40 @@ def refusing(observer: Any, case: Any) -> dict[str, Any]:
     v2 = "/api/v2"
     asked = {
         "trigger: date is no date": ("POST", f"{story.root}/dagRuns", {"logical_date": "soon"}),
-        "trigger: naive date": ("POST", f"{story.root}/dagRuns", {"logical_date": "2024-06-01T00:00:00", "dag_run_id": "naive"}),
+        "trigger: naive date": (
+            "POST",
+            f"{story.root}/dagRuns",
+            {"logical_date": "2024-06-01T00:00:00", "dag_run_id": "naive"},
+        ),
         "trigger: conf is text": ("POST", f"{story.root}/dagRuns", {"logical_date": None, "conf": "text"}),
         "trigger: conf is a list": ("POST", f"{story.root}/dagRuns", {"logical_date": None, "conf": [1]}),
         "trigger: run id empty": ("POST", f"{story.root}/dagRuns", {"logical_date": None, "dag_run_id": ""}),
-        "trigger: run id reserved": ("POST", f"{story.root}/dagRuns", {"logical_date": None, "dag_run_id": "scheduled__x"}),
+        "trigger: run id reserved": (
+            "POST",
+            f"{story.root}/dagRuns",
+            {"logical_date": None, "dag_run_id": "scheduled__x"},
+        ),
         "trigger: run id too long": ("POST", f"{story.root}/dagRuns", {"logical_date": None, "dag_run_id": "x" * 300}),
-        "trigger: half an interval": ("POST", f"{story.root}/dagRuns", {"logical_date": None, "data_interval_start": WHEN}),
+        "trigger: half an interval": (
+            "POST",
+            f"{story.root}/dagRuns",
+            {"logical_date": None, "data_interval_start": WHEN},
+        ),
         "trigger: interval backwards": (
             "POST",
             f"{story.root}/dagRuns",
-            {"logical_date": "2024-07-01T00:00:00Z", "data_interval_start": "2024-07-02T00:00:00Z", "data_interval_end": "2024-07-01T00:00:00Z", "dag_run_id": "backwards"},
+            {
+                "logical_date": "2024-07-01T00:00:00Z",
+                "data_interval_start": "2024-07-02T00:00:00Z",
+                "data_interval_end": "2024-07-01T00:00:00Z",
+                "dag_run_id": "backwards",
+            },
         ),
-        "trigger: run after": ("POST", f"{story.root}/dagRuns", {"logical_date": None, "run_after": WHEN, "dag_run_id": "later"}),
+        "trigger: run after": (
+            "POST",
+            f"{story.root}/dagRuns",
+            {"logical_date": None, "run_after": WHEN, "dag_run_id": "later"},
+        ),
         "trigger: note": ("POST", f"{story.root}/dagRuns", {"logical_date": None, "note": "n" * 1001}),
         "trigger: no body": ("POST", f"{story.root}/dagRuns", None),
         "run: delete": ("DELETE", f"{story.root}/dagRuns/naive", None),
@@ -334,8 +369,16 @@ def refusing(observer: Any, case: Any) -> dict[str, Any]:
         "log: unknown try": ("GET", f"{story.root}/dagRuns/conf/taskInstances/a/logs/9", None),
         "log: task that never ran": ("GET", f"{story.root}/dagRuns/conf/taskInstances/c/logs/1", None),
         "xcom: unknown": ("GET", f"{story.root}/dagRuns/conf/taskInstances/a/xcomEntries/nope", None),
-        "xcom: make": ("POST", f"{story.root}/dagRuns/conf/taskInstances/a/xcomEntries", {"key": "k", "value": {"x": [1]}}),
-        "xcom: make again": ("POST", f"{story.root}/dagRuns/conf/taskInstances/a/xcomEntries", {"key": "k", "value": 2}),
+        "xcom: make": (
+            "POST",
+            f"{story.root}/dagRuns/conf/taskInstances/a/xcomEntries",
+            {"key": "k", "value": {"x": [1]}},
+        ),
+        "xcom: make again": (
+            "POST",
+            f"{story.root}/dagRuns/conf/taskInstances/a/xcomEntries",
+            {"key": "k", "value": 2},
+        ),
         "xcom: change": ("PATCH", f"{story.root}/dagRuns/conf/taskInstances/a/xcomEntries/k", {"value": 3}),
         "xcom: delete": ("DELETE", f"{story.root}/dagRuns/conf/taskInstances/a/xcomEntries/k", None),
         "pool: bad slots": ("POST", f"{v2}/pools", {"name": "story", "slots": "many"}),
@@ -353,7 +396,11 @@ def refusing(observer: Any, case: Any) -> dict[str, Any]:
         "variable: delete again": ("DELETE", f"{v2}/variables/story_number", None),
         "connection: bad id": ("POST", f"{v2}/connections", {"connection_id": "a b", "conn_type": "http"}),
         "connection: no type": ("POST", f"{v2}/connections", {"connection_id": "story"}),
-        "connection: bad extra": ("POST", f"{v2}/connections", {"connection_id": "story", "conn_type": "http", "extra": "{no"}),
+        "connection: bad extra": (
+            "POST",
+            f"{v2}/connections",
+            {"connection_id": "story", "conn_type": "http", "extra": "{no"},
+        ),
         "connection: make": ("POST", f"{v2}/connections", {"connection_id": "story", "conn_type": "http"}),
         "connection: again": ("POST", f"{v2}/connections", {"connection_id": "story", "conn_type": "http"}),
         "connection: delete": ("DELETE", f"{v2}/connections/story", None),
