@@ -39,6 +39,7 @@ DENSITIES = ("comfortable", "compact")
 NAVIGATION = (
     ("scheduler:dags", gettext_lazy("DAGs"), "dag"),
     ("scheduler:runs", gettext_lazy("Runs"), "run"),
+    ("scheduler:failures", gettext_lazy("Failures"), "task"),
     ("scheduler:assets", gettext_lazy("Assets"), "asset"),
     ("scheduler:pools", gettext_lazy("Pools"), "pool"),
     ("scheduler:jobs", gettext_lazy("Jobs"), "job"),

@@ -14,6 +14,7 @@ from . import (
     dag_overview,
     dag_pause,
     dag_versions,
+    failures,
     gantt,
     graph,
     grid,
@@ -70,6 +71,9 @@ urlpatterns = [
     path("dags/<str:dag_id>/runs/<str:run_id>/tasks/<str:task_id>/hold/", hold.task, name="task_hold"),
     path("dags/<str:dag_id>/runs/<str:run_id>/tasks/<str:task_id>/log/", log.part, name="log_part"),
     path("dags/<str:dag_id>/runs/<str:run_id>/tasks/<str:task_id>/log/download/", log.download, name="log_download"),
+    path("failures/", failures.show, name="failures"),
+    path("failures/<str:key>/", failures.group, name="failure"),
+    path("failures/<str:key>/clear/", failures.clear_all, name="failure_clear"),
     # Assets
     path("assets/", assets.show, name="assets"),
     path("assets/<int:asset_id>/", assets.one, name="asset"),

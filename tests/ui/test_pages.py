@@ -42,6 +42,7 @@ PAGES = (
     "/dags/sales/runs/r1/tasks/load/?tab=details",
     "/runs/",
     "/search/?q=sal",
+    "/failures/",
     "/assets/",
     "/pools/",
     "/jobs/",

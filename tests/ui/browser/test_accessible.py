@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from scheduler_app.models import Asset, AssetEvent, AssetUse, Audit, DagRun, ParseError, db
+from scheduler_app.queries.page_failures import key_of
 from ui import factory
 
 pytestmark = [pytest.mark.django_db(transaction=True, serialized_rollback=True), pytest.mark.processes]
 
+FX = key_of("KeyError: 'fx'")
 PAGES = (
     "/",
     "/dags/",
@@ -36,6 +38,8 @@ PAGES = (
     "/dags/sales/events/",
     "/runs/",
     "/search/?q=sal",
+    "/failures/",
+    f"/failures/{FX}/",
     "/assets/",
     "/assets/{asset}/",
     "/pools/",
