@@ -19,6 +19,7 @@ SCHEDULE_DELAY = Histogram(
     "dagrun_schedule_delay_seconds", "From the end of its wait to the first start of a scheduled run.", buckets=_SLOW
 )
 RUNS_ENDED = Counter("dagrun_ended_total", "Runs that ended.", ["state"])
+DEADLINES_MISSED = Counter("scheduler_deadlines_missed_total", "Deadlines of runs and SLAs of tasks missed.", ["kind"])
 TASKS_SCHEDULED = Counter("scheduler_tasks_scheduled_total", "Task instances found ready.")
 TASKS_QUEUED = Counter("scheduler_tasks_queued_total", "Task instances that were given a slot.")
 TASKS_REFUSED = Gauge(

@@ -233,6 +233,7 @@ def start_document(claim: Claim, row: Callback) -> tuple[dict[str, Any], dict[st
         # The next try may have begun meanwhile.
         start["ti"]["try_number"] = row.try_number
     start["reason"] = row.payload.get("reason")
+    start["late"] = row.payload.get("late")
     error = row.payload.get("error")
     if isinstance(error, str):
         error = {"type": "", "message": error, "traceback": None}

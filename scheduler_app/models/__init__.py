@@ -13,6 +13,7 @@ from .dag import (
     SourceBlob,
 )
 from .dag_wake import DagWake
+from .deadline import Deadline
 from .effect import Audit, Callback, Trigger
 from .job import Job
 from .pool import Pool
@@ -41,6 +42,7 @@ __all__ = [
     "DagVersion",
     "DagWake",
     "DagWarning",
+    "Deadline",
     "Job",
     "ParseError",
     "Pool",

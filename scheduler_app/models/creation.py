@@ -15,6 +15,7 @@ from scheduler_app.engine.graph import Graph
 from scheduler_app.engine.task_dates import task_ids_at
 
 from . import db
+from .deadline import Deadline
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,14 @@ def create_runs(new: Sequence[NewRun], now: datetime) -> list[int | None]:
             alike[run.version_id, task_ids_at(run.graph, run.logical_date)].append(key)
     for (version_id, task_ids), run_keys in alike.items():
         insert_tasks(run_keys, graphs[version_id], version_id, task_ids)
+    made = [(run, key) for run, key in zip(new, keys, strict=True) if key is not None and _has_deadlines(run.graph)]
+    if made:
+        Deadline.objects.add(made, now)
     return keys
+
+
+def _has_deadlines(graph: Graph) -> bool:
+    return bool(graph.dag.deadline) or graph.dag.has_sla
 
 
 def insert_tasks(run_keys: Sequence[int], graph: Graph, version_id: UUID, task_ids: Sequence[str]) -> int:

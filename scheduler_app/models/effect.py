@@ -77,7 +77,8 @@ class Callback(models.Model):
     """One user callback to run in a child process. ``dedupe_key`` lets the same change ask for it only once."""
 
     id = models.BigAutoField(primary_key=True)
-    #: task_success, task_failure, task_retry, task_skipped, task_execute, dag_success, dag_failure, sla_miss
+    #: task_success, task_failure, task_retry, task_skipped, task_execute, dag_success, dag_failure, sla_miss,
+    #: deadline
     kind = models.CharField(max_length=30)
     dedupe_key = models.CharField(max_length=300, unique=True)
     dag_id = models.CharField(max_length=250)

@@ -22,6 +22,7 @@ from .phases import (
     create_runs,
     enforce_timeouts,
     fail_lost_tasks,
+    miss_deadlines,
     pause_failing,
     publish,
     queue_tasks,
@@ -60,6 +61,7 @@ PHASES: tuple[Phase, ...] = (
     Phase("run_backfills", run_backfills.run, probe="backfills", blame=run_backfills.blame),
     Phase("schedule_tasks", schedule_tasks.run, probe="wakes", blame=schedule_tasks.blame),
     Phase("pause_failing", pause_failing.run, probe="dag_wakes"),
+    Phase("miss_deadlines", miss_deadlines.run, probe="deadlines"),
     Phase("queue_tasks", queue_tasks.run, probe="scheduled_tasks"),
     Phase("publish", publish.run, probe="outbox", atomic=False),
     Phase("fail_lost_tasks", fail_lost_tasks.run, every_seconds=lambda t: t.conf.task_heartbeat_timeout_seconds / 6),
@@ -87,7 +89,9 @@ SELECT (SELECT id FROM scheduler_wake ORDER BY id LIMIT 1) IS NOT NULL AS wakes,
         ORDER BY next_check_at LIMIT 1) IS NOT NULL
            OR (SELECT id FROM scheduler_task_instance WHERE state = 'deferred' AND trigger_timeout <= %(now)s
                ORDER BY trigger_timeout LIMIT 1) IS NOT NULL
-           AS alarms
+           AS alarms,
+       (SELECT id FROM scheduler_deadline WHERE missed_at IS NULL AND due_at <= %(now)s
+        ORDER BY due_at, id LIMIT 1) IS NOT NULL AS deadlines
 """
 PROBE_COLUMNS = (
     "wakes",
@@ -99,6 +103,7 @@ PROBE_COLUMNS = (
     "asset_events",
     "due_dags",
     "alarms",
+    "deadlines",
 )
 
 #: What a phase's work may give other phases to do, in the same tick.

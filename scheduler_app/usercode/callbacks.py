@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from scheduler_app.sdk.context import set_current_context
 from scheduler_app.usercode import context as contexts
-from scheduler_app.usercode import outcomes
+from scheduler_app.usercode import late, outcomes
 
 log = logging.getLogger("airflow.task")
 
@@ -23,8 +22,10 @@ def run(
     dag: Any, kind: str, task_id: str | None, start: dict[str, Any], error: dict[str, Any] | None
 ) -> dict[str, Any]:
     """Runs all callbacks of ``kind``. Gives an outcome: success, or failed with the first error."""
+    if kind in ("sla_miss", "deadline"):
+        return _of_lateness(dag, kind, start)
     if task_id is None:
-        found, built = getattr(dag, f"on_{kind}_callback", None) or getattr(dag, f"{kind}_callback", []), None
+        found, built = getattr(dag, f"on_{kind}_callback"), None
         built = contexts.build_for_run(dag, start)
         built["reason"] = (error or {}).get("message") or start.get("reason") or kind
     else:
@@ -38,6 +39,19 @@ def run(
         built["exception"] = rebuild(error)
     with set_current_context(built):
         errors = call_all(found, built)
+    return _outcome(errors)
+
+
+def _of_lateness(dag: Any, kind: str, start: dict[str, Any]) -> dict[str, Any]:
+    built = contexts.build_for_run(dag, start)
+    built["reason"] = start.get("reason") or kind
+    told = start.get("late") or {}
+    with set_current_context(built):
+        calls = late.sla_calls(dag, built, told) if kind == "sla_miss" else [late.deadline_call(built, told)]
+        return _outcome(call_all([lambda _, call=call: call() for call in calls], built))
+
+
+def _outcome(errors: Sequence[Exception]) -> dict[str, Any]:
     if errors:
         return {"op": "outcome", "state": "failed", "retry": False, "error": outcomes.describe(errors[0])}
     return {"op": "outcome", "state": "success"}
@@ -56,15 +70,7 @@ def call_all(callbacks: Iterable[Callable[..., Any]], context: Any) -> list[Exce
 
 
 def _call(callback: Callable[..., Any], context: Any) -> None:
-    result = callback(context)
-    if inspect.isawaitable(result):
-        import asyncio
-
-        asyncio.run(_await(result))
-
-
-async def _await(value: Any) -> Any:
-    return await value
+    late.finish(callback(context))
 
 
 def rebuild(error: dict[str, Any]) -> BaseException:
