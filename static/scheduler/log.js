@@ -8,11 +8,7 @@ if (log) {
   let next = log.dataset.next, live = log.dataset.live === "yes" && log.dataset.tail === "yes";
 
   const press = (element, on) => element?.setAttribute("aria-pressed", String(on));
-  // Twice: lines that were never shown count as one row high until they are.
-  const toEnd = () => {
-    log.scrollTop = log.scrollHeight;
-    requestAnimationFrame(() => { log.scrollTop = log.scrollHeight; });
-  };
+  const toEnd = () => { log.scrollTop = log.scrollHeight; };
 
   async function more() {
     if (!document.hidden) {
