@@ -20,7 +20,7 @@ from scheduler_app.actions import runs as run_actions
 from scheduler_app.conf import conf
 from scheduler_app.engine import states
 from scheduler_app.models import DagRun, XCom, db
-from scheduler_app.models.run import RUN_TYPES
+from scheduler_app.models.run import RUN_TYPES, in_states
 from scheduler_app.queries import merged
 from scheduler_app.queries import rows as queries
 from scheduler_app.queries.merged import Parts
@@ -45,7 +45,12 @@ FILTERS = (
     *_RANGES,
     *params.bounds("updated_at", "changed_at"),
     params.any_of("run_type", read=params.one_of(*RUN_TYPES)),
-    params.any_of("state", read=params.one_of(*states.RUN_STATES)),
+    params.Param(
+        "state",
+        params.one_of(*states.RUN_STATES),
+        lambda rows, values: rows.filter(in_states(values)),
+        many=True,
+    ),
     params.any_of("dag_version", "dag_version__version_number", params.whole),
     params.exact("bundle_version"),
     *params.matching("run_id", "run_id"),

@@ -16,13 +16,14 @@ from django.db.models.expressions import RawSQL
 
 from scheduler_app.engine import states
 from scheduler_app.models import db
+from scheduler_app.models.run import in_states
 
 #: first word of an order → disjoint parts that are all rows together
 Parts = Mapping[str, Sequence[Q]]
 
 _OPEN = Q(state__isnull=True) | Q(state__in=sorted(state for state in states.UNFINISHED if state))
 _TASK_STATES = (*(Q(state=state) for state in sorted(state for state in states.FINISHED if state)), _OPEN)
-_RUN_STATES = tuple(Q(state=state) for state in states.RUN_STATES)
+_RUN_STATES = tuple(in_states([state]) for state in states.RUN_STATES)
 #: indexes ti_by_start, ti_by_end and ti_open; the primary key and ti_mapped
 TASK_INSTANCES: Final[Parts] = {
     "start_date": _TASK_STATES,

@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 
 from scheduler_app.models import DagModel, DagRun, ParseError, Pool, TaskInstance
 from scheduler_app.models.pool import PoolUse
+from scheduler_app.models.run import in_states
 
 from .page_dags import LATE_AFTER
 
@@ -61,7 +62,7 @@ def home(dags: QuerySet[DagModel], runs: QuerySet[DagRun], instances: QuerySet[T
     known = list(dags.active().values_list("is_paused", flat=True)[: COUNTED * 10])
     return Home(
         running=_count(runs.filter(state="running")),
-        queued=_count(runs.filter(state="queued")),
+        queued=_count(runs.filter(in_states(["queued"]))),
         failed=_count(runs.filter(state="failed", end_date__gt=since)),
         late=late[:SHOWN],
         failures=[

@@ -14,6 +14,7 @@ from scheduler_app.models import (
     AssetUse,
     Audit,
     Connection,
+    DagModel,
     DagWarning,
     Job,
     ParseError,
@@ -26,6 +27,7 @@ from scheduler_app.models import (
 )
 from scheduler_app.secrets import encrypt
 from tests import rows
+from tests.api.test_matrix import IDS, routes
 from tests.rows import T0
 from tests.shapes import shape
 
@@ -100,6 +102,29 @@ def test_lists_cost_a_fixed_number_of_statements(http, count):
                 assert http.get(full).status_code == 200
             cost[path] = len(caught) - LOGIN
     assert cost == COUNTS
+
+
+def cost_of_every_read(http):
+    """Statements of each GET of the table of routes; a stream is read by tests of its own."""
+    found = {}
+    for method, route in routes():
+        if method == "GET" and not route.endswith("/wait"):
+            path = route.format(**IDS | {"dag_id": "dag0", "task_id": "a"})
+            http.get(path)
+            with CaptureQueriesContext(connection) as caught:
+                http.get(path)
+            found[route] = len(caught)
+    return found
+
+
+def test_no_read_costs_more_statements_where_there_is_more(http):
+    fill(2)
+    few = cost_of_every_read(http)
+    DagModel.objects.all().delete()
+    for table in (Asset, AssetAlias, Pool, Variable, Connection, ParseError, Audit, Job):
+        table.objects.all().delete()
+    fill(9)
+    assert cost_of_every_read(http) == few
 
 
 def test_versions_that_are_not_compiled_yet_are_read_by_one_statement(http):
