@@ -58,7 +58,7 @@ def test_a_job_that_somebody_ended_may_not_write_and_stays_ended():
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_process_that_could_not_beat_for_its_lease_counts_itself_as_dead(monkeypatch: pytest.MonkeyPatch):
+def test_S_25_a_process_that_could_not_beat_for_its_lease_counts_itself_as_dead(monkeypatch: pytest.MonkeyPatch):
     now = 1000.0
     monkeypatch.setattr("scheduler_app.models.lease.time.monotonic", lambda: now)
     with Lease("DagProcessorJob", heartbeat_seconds=60, lease_seconds=30) as lease:

@@ -232,7 +232,7 @@ def test_an_unreadable_folder_makes_nothing_stale(world: World):
     hidden.rename(world.folder)
 
 
-def test_a_processor_never_touches_the_dags_of_another_bundle(world: World, tmp_path_factory):
+def test_S_69_a_processor_never_touches_the_dags_of_another_bundle(world: World, tmp_path_factory):
     other = make_world(tmp_path_factory.mktemp("other"), name="other")
     other.write("theirs.py", dag_doc("theirs"))
     other.look()

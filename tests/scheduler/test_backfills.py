@@ -204,7 +204,7 @@ def test_a_run_that_is_cleared_while_its_backfill_goes_on_stays_under_its_limit(
     )
 
 
-def test_BC_101_a_full_pool_blocks_nothing_but_its_own_tasks(scene: Scene) -> None:
+def test_BC_101_S_62_a_full_pool_blocks_nothing_but_its_own_tasks(scene: Scene) -> None:
     scene.pool("small", 1)
     daily(scene, "narrow; wide", tasks={"narrow": {"pool": "small"}})
     row = create(scene, 1, 3)

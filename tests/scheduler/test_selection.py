@@ -265,7 +265,7 @@ def test_S_11_each_hand_out_has_a_fence_of_its_own_and_no_trace_of_the_one_befor
 
 
 @pytest.mark.parametrize("how", ["ended", "paused", "stale", "held"])
-def test_S_12_a_run_that_stands_still_hands_nothing_out(scene: Scene, how: str) -> None:
+def test_S_12_S_63_a_run_that_stands_still_hands_nothing_out(scene: Scene, how: str) -> None:
     run = scene.run("a")
     ready(scene)
     if how == "ended":
