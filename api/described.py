@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from . import bodies, bulk, params
 from .resources import (
     assets,
+    backfills,
     bulk_runs,
     connections,
     dags,
@@ -76,6 +77,7 @@ LISTS: dict[type, Listed] = {
     ),
     task_instances.MappedListView: Listed(task_instances.MAPPED_FILTERS, task_instances.ORDER, cursor=True),
     task_instances.TriesView: Listed(_MAP_INDEX, paged=False),
+    backfills.BackfillsView: Listed((params.exact("dag_id"),), backfills.ORDER),
     hitl.DetailsView: Listed(hitl.FILTERS, hitl.ORDER),
     xcoms.XComsView: Listed(xcoms.FILTERS, xcoms.ORDER),
     xcoms.XComView: Listed(
@@ -112,6 +114,8 @@ BODIES: dict[tuple[type, str], type[bodies.Body] | Entities] = {
     (task_instance_changes.MappedTaskInstanceView, "PATCH"): task_instance_changes.PatchBody,
     (task_instance_changes.PatchDryRunView, "PATCH"): task_instance_changes.PatchBody,
     (task_instance_changes.GroupPatchView, "PATCH"): task_instance_changes.PatchBody,
+    (backfills.BackfillsView, "POST"): backfills.BackfillBody,
+    (backfills.DryRunView, "POST"): backfills.BackfillBody,
     (hitl.DetailView, "PATCH"): hitl.AnswerBody,
     (xcoms.XComsView, "POST"): xcoms.CreateBody,
     (xcoms.XComView, "PATCH"): xcoms.UpdateBody,
