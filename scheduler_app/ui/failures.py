@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from django.contrib import messages
 from django.http import Http404, HttpResponse
@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from scheduler_app import access
 from scheduler_app.actions import clear, selection
-from scheduler_app.actions.errors import ActionError, Conflict
+from scheduler_app.actions.errors import ActionError
 from scheduler_app.engine import states
 from scheduler_app.queries import page_failures
 from scheduler_app.queries.page_failures import Failed, Group
@@ -64,26 +64,25 @@ def group(ask: Ask, key: str) -> HttpResponse:
 
 @deed
 def clear_all(ask: Ask, key: str) -> HttpResponse:
-    """Clears the tasks that the page showed, run by run; a run whose tasks are not as shown is left alone."""
+    """Clears the tasks that the page showed and still are failed, with those after them that failed for it.
+
+    Run by run, each in a transaction of its own: one that cannot be cleared keeps no other from it.
+    """
     ask.need("change", "task")
     wanted = {int(part) for part in ask.request.POST.get("ids", "").split(",") if part.isdecimal() and len(part) < 19}
     hours = _hours(ask.request.POST.get("hours", ""))
     rows = access.task_instances(ask.actor, "change").filter(pk__in=sorted(wanted)[:SHOWN], state=states.FAILED)
-    of_run: dict[tuple[str, str], list[Any]] = {}
-    for pk, dag_id, run_id, task_id, map_index in rows.values_list(
-        "id", "dag_id", "dag_run__run_id", "task_id", "map_index"
-    ):
-        of_run.setdefault((dag_id, run_id), []).append((pk, task_id, map_index))
+    of_run: dict[tuple[str, str], list[tuple[str, int]]] = {}
+    for dag_id, run_id, task_id, map_index in rows.values_list("dag_id", "dag_run__run_id", "task_id", "map_index"):
+        of_run.setdefault((dag_id, run_id), []).append((task_id, map_index))
     done, refused = 0, []
     for (dag_id, run_id), tasks in sorted(of_run.items()):
-        picked = selection.Wanted(dag_id, tasks=[(task, index) for _pk, task, index in tasks], runs=[run_id])
+        picked = selection.Wanted(dag_id, tasks=tasks, runs=[run_id], downstream=True, only_failed=True)
         try:
-            done += len(clear.clear(ask.actor, picked, ask.now, expect=[one[0] for one in tasks]).task_instances)
-        except Conflict:
-            refused.append(_("%(dag)s, %(run)s: changed meanwhile") % {"dag": dag_id, "run": run_id})
+            done += len(clear.clear(ask.actor, picked, ask.now).task_instances)
         except ActionError as error:
             refused.append(f"{dag_id}, {run_id}: {error}")
-    return _told(ask, hours, done, len(wanted) - done, refused)
+    return _told(ask, hours, done, len(wanted) - sum(map(len, of_run.values())), refused)
 
 
 def _told(ask: Ask, hours: str, done: int, left: int, refused: list[str]) -> HttpResponse:
@@ -92,7 +91,9 @@ def _told(ask: Ask, hours: str, done: int, left: int, refused: list[str]) -> Htt
         text = ngettext(
             "%(n)s was left alone: it is not failed any more.", "%(n)s were left alone: not failed any more.", left
         )
-        messages.warning(ask.request, " ".join([text % {"n": left}, *refused[:3]]))
+        messages.warning(ask.request, text % {"n": left})
+    for text in refused[:3]:
+        messages.error(ask.request, text)
     return redirect(_url(hours))
 
 

@@ -39,10 +39,11 @@ def test_what_differs_from_failure_to_failure_is_masked(reason: str | None, mask
 
 @pytest.fixture
 def broken(db: None) -> list[DagRun]:
-    """Three runs whose tasks fail: three alike, one of its own, one that will be retried, an old one."""
+    """Three runs with failures: three alike, of which one will be retried; one of another kind; an old one."""
     runs = []
     for name in ("sales", "stock"):
         states = {"extract": "failed", "clean": "failed" if name == "sales" else "up_for_retry"}
+        states |= {"load": "upstream_failed"} if name == "stock" else {}
         runs.append(factory.make_run(factory.make_dag(name), "r1", "failed", states, NOW - timedelta(minutes=10)))
     TaskInstance.objects.filter(task_id="extract").update(reason="TimeoutError: no answer after 31 s")
     TaskInstance.objects.filter(dag_id="stock", task_id="clean").update(reason="TimeoutError: no answer after 7 s")
@@ -87,11 +88,14 @@ def ids(client: Client) -> str:
     return found[1]
 
 
-def test_all_of_a_group_is_cleared_and_nothing_else(admin: Client, broken: list[DagRun]) -> None:
+def test_all_of_a_group_is_cleared_with_what_failed_after_it_and_nothing_else(
+    admin: Client, broken: list[DagRun]
+) -> None:
     response = admin.post(f"/failures/{ALIKE}/clear/", {"ids": ids(admin), "hours": "24"}, follow=True)
-    assert "2 tasks were cleared." in response.content.decode()
+    # the two of the group, clean of sales and load of stock, which come after them
+    assert "4 tasks were cleared." in response.content.decode()
     states = {f"{row.dag_id}.{row.task_id}": row.state for row in TaskInstance.objects.exclude(state=None)}
-    assert states == {"sales.clean": "failed", "stock.clean": "up_for_retry", "old.load": "failed"}
+    assert states == {"stock.clean": "up_for_retry", "old.load": "failed"}
 
 
 def test_what_changed_since_the_page_was_shown_is_left_alone(admin: Client, broken: list[DagRun]) -> None:
@@ -99,7 +103,8 @@ def test_what_changed_since_the_page_was_shown_is_left_alone(admin: Client, brok
     TaskInstance.objects.filter(dag_id="sales", task_id="extract").delete()
     response = admin.post(f"/failures/{ALIKE}/clear/", {"ids": shown}, follow=True)
     html = response.content.decode()
-    assert "1 task was cleared." in html
+    assert "2 tasks were cleared." in html
+    assert TaskInstance.objects.get(dag_id="sales", task_id="clean").state == "failed"
     assert "1 was left alone: it is not failed any more." in html
 
 
