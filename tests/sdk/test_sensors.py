@@ -209,3 +209,12 @@ def test_a_sensor_without_poke_says_what_to_define() -> None:
     with DAG("d") as dag:
         Mine(task_id="t")
     assert "Mine has no poke(self, context)" in attempt(dag, "t")["error"]["message"]
+
+
+def test_a_deferrable_file_sensor_that_finds_its_file_at_once_pushes_nothing(tmp_path: Any) -> None:
+    (tmp_path / "there").touch()
+    port = MemoryPort()
+    with DAG("d") as dag:
+        FileSensor(task_id="t", filepath=str(tmp_path / "there"), deferrable=True)
+    assert attempt(dag, "t", port)["state"] == "success"
+    assert port.xcoms == {}

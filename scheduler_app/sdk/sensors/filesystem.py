@@ -58,7 +58,7 @@ class FileSensor(BaseSensorOperator):
         if not self.deferrable:
             return super().execute(context)
         if self.poke(context):
-            return True
+            return None
         trigger = FileTrigger(filepath=self.path, recursive=self.recursive, poke_interval=self.poke_interval)
         self.defer(trigger=trigger, method_name="execute_complete", timeout=self.timeout)
 
