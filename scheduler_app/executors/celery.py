@@ -89,7 +89,7 @@ class BrokerPost:
     """Implements ``celery_publisher.Post`` on one connection, opened when it is needed."""
 
     def __init__(self, values: Conf) -> None:
-        self._app = make_app(values)
+        self._app = make_app(values, publishing=True)
         self._url = str(self._app.conf.broker_url or "")
         self._timeout_seconds = values.celery_publish_timeout_seconds
         self._connection: Any = None
@@ -123,7 +123,7 @@ class BrokerPost:
 
     def _open(self) -> None:
         if self._connection is None:
-            connection = self._app.connection_for_write()
+            connection = self._app.connection_for_write(heartbeat=0)  # idle for long, and nobody beats
             try:
                 connection.ensure_connection(max_retries=1, timeout=self._timeout_seconds)
             except BaseException:

@@ -19,8 +19,11 @@ _WORKER = "scheduler_app.executors.celery_worker"
 _LEVELS = 10
 
 
-def make_app(values: Conf) -> Celery:
-    """The Celery application of both sides. A host project's own ``CELERY_*`` settings are read first."""
+def make_app(values: Conf, *, publishing: bool = False) -> Celery:
+    """The Celery application. A host project's own ``CELERY_*`` settings are read first.
+
+    `publishing`: the scheduler's side, where no call may take longer than its time-out; a worker waits for ever.
+    """
     app = Celery("scheduler_app")
     app.config_from_object("django.conf:settings", namespace="CELERY")
     app.conf.update(
@@ -39,22 +42,23 @@ def make_app(values: Conf) -> Celery:
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
         broker_connection_timeout=values.celery_publish_timeout_seconds,
-        broker_transport_options=transport_options(values.celery_broker_url, values.celery_publish_timeout_seconds),
     )
     if values.celery_broker_url:
         app.conf.broker_url = values.celery_broker_url
+    timeout = values.celery_publish_timeout_seconds
+    app.conf.broker_transport_options = transport_options(str(app.conf.broker_url or ""), timeout, publishing)
     return app
 
 
-def transport_options(broker_url: str, timeout_seconds: float) -> dict[str, Any]:
+def transport_options(broker_url: str, timeout_seconds: float, publishing: bool) -> dict[str, Any]:
     """So that every call ends in time, and that a confirmed message is one that the broker has."""
     if is_redis(broker_url):
-        return {
-            "socket_connect_timeout": timeout_seconds,
-            "socket_keepalive": True,
-            "priority_steps": list(range(_LEVELS)),
-        }
-    return {"confirm_publish": True}
+        options: dict[str, Any] = {"socket_connect_timeout": timeout_seconds, "socket_keepalive": True}
+        options["priority_steps"] = list(range(_LEVELS))
+        return {**options, "socket_timeout": timeout_seconds} if publishing else options
+    if publishing:
+        return {"confirm_publish": True, "read_timeout": timeout_seconds, "write_timeout": timeout_seconds}
+    return {}
 
 
 def is_redis(broker_url: str) -> bool:

@@ -14,6 +14,7 @@ import queue
 import select
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -36,6 +37,7 @@ Key = tuple[int, int]
 #: A message that finds every slot taken goes back to the broker after this, for another worker.
 _SLOT_SECONDS = 0.5
 _POLL_SECONDS = 0.5
+_FORGOTTEN = 1000
 _BEGUN, _DONE, _LOST = "begun", "done", "lost"
 
 
@@ -71,7 +73,9 @@ class Hands:
         self._free = slots
         self._heard: dict[Key, queue.SimpleQueue[str]] = {}
         self._fresh: list[Key] = []
-        self._cancelled: list[Key] = []
+        self._cancelled: deque[Key] = deque()
+        #: cancelled while they waited for a slot, or before they came
+        self._forgotten: deque[Key] = deque(maxlen=_FORGOTTEN)
         self._stopping = False
         self._read, self._write = os.pipe()
         os.set_blocking(self._read, False)
@@ -88,6 +92,8 @@ class Hands:
                 return  # delivered twice, and it runs here
             if not self._changed.wait_for(lambda: self._free > 0 or self._stopping, _SLOT_SECONDS) or self._stopping:
                 raise Busy
+            if key in self._forgotten:
+                return
             self._free -= 1
             heard = self._heard[key] = queue.SimpleQueue()
             self._fresh.append(key)
@@ -106,8 +112,9 @@ class Hands:
                 self._changed.notify()
 
     def cancel(self, keys: Iterable[Key]) -> None:
-        with self._changed:
-            self._cancelled += [key for key in keys if key in self._heard]
+        """Called by Celery's main thread, which a signal may interrupt: no lock is taken, here and in :meth:`stop`."""
+        for key in keys:
+            (self._cancelled if key in self._heard else self._forgotten).append(key)
         self._ring()
 
     def stop(self) -> None:
@@ -142,13 +149,12 @@ class Hands:
     def _pass(self) -> None:
         with self._changed:
             fresh, self._fresh = self._fresh, []
-            cancelled, self._cancelled = self._cancelled, []
         # Refused while the runner is being started again: they keep their slots and are offered at the next pass.
         refused = self._runner.accept([HandOut(*key) for key in fresh])
         with self._changed:
             self._fresh = [(one.ti_id, one.fence) for one in refused] + self._fresh
-        if cancelled:
-            self._runner.cancel([HandOut(*key) for key in cancelled])
+        if self._cancelled:
+            self._runner.cancel([HandOut(*self._cancelled.popleft()) for _ in range(len(self._cancelled))])
         for lost in self._runner.lost():
             self._tell((lost.ti_id, lost.fence), _LOST)
 
@@ -171,11 +177,17 @@ class RunnerPool(TaskPool):
         _hands.start()
 
     def on_stop(self) -> None:
-        super().on_stop()  # a warm shutdown: attempts end by themselves
+        """A warm shutdown lets attempts end by themselves, a cold one (SIGQUIT) stops them."""
+        if worker_state.should_terminate:
+            self._stop_hands()
+        super().on_stop()
         self._stop_hands()
 
     def on_terminate(self) -> None:
         self._stop_hands()
+
+    def terminate_job(self, pid: int, signal: int | None = None) -> None:
+        """Celery cancels what nobody has acknowledged: it waits for a slot, and goes back by itself."""
 
     def _stop_hands(self) -> None:
         if _hands is not None:

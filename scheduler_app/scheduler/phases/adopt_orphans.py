@@ -1,8 +1,9 @@
 """Takes over what dead processes left behind (F-27), and whatever was handed out and never began.
 
 A process is dead when its lease ran out, or at once when it was on this machine and is gone. A queued row of a dead
-scheduler goes back to be scheduled, and so does one that nobody started in time, whoever owns it. A *running* row is judged by its own heartbeat alone, never by its owner (S-49): see
-``fail_lost_tasks``.
+scheduler goes back to be scheduled, and so does one that nobody started in time, whoever owns it; where living workers
+serve its queue it is only handed out again, since they may be busy for as long as they like. A *running* row is
+judged by its own heartbeat alone, never by its owner (S-49): see ``fail_lost_tasks``.
 """
 
 from __future__ import annotations
@@ -28,6 +29,16 @@ WHERE id IN (SELECT id FROM scheduler_job WHERE state = 'running' AND latest_hea
 RETURNING id, job_type, hostname, pid
 """
 
+#: Its message waits for a worker that is busy, or was lost. Handed out again under the same fence, it starts once.
+_SAY_AGAIN = """
+UPDATE scheduler_task_instance SET handed_out_at = NULL WHERE id IN (
+    SELECT ti.id FROM scheduler_task_instance ti JOIN scheduler_job j ON j.id = ti.queued_by_job_id
+    WHERE ti.state = 'queued' AND ti.handed_out_at <= %(stuck_since)s AND j.state = 'running'
+      AND EXISTS (SELECT 1 FROM scheduler_job w WHERE w.job_type = 'CeleryWorkerJob' AND w.state = 'running'
+                  AND w.detail -> 'queues' ? ti.queue)
+    ORDER BY ti.id LIMIT %(limit)s FOR NO KEY UPDATE OF ti SKIP LOCKED)
+"""
+
 _ORPHANS = """
 SELECT ti.id, ti.fence, ti.lost_hand_outs FROM scheduler_task_instance ti
 LEFT JOIN scheduler_job j ON j.id = ti.queued_by_job_id
@@ -42,6 +53,7 @@ def run(tick: Tick) -> int:
     for job_id, kind, host, pid in db.fetch(_BURY, {"now": tick.now, "silent_since": silent}):
         log.warning("%s %s (pid %s on %s) is silent for its whole lease: it counts as dead", kind, job_id, pid, host)
     stuck = tick.now - timedelta(seconds=tick.conf.queued_timeout_seconds)
+    db.execute(_SAY_AGAIN, {"stuck_since": stuck, "limit": tick.limit})
     rows = db.fetch(_ORPHANS, {"stuck_since": stuck, "limit": tick.limit})
     given_up = f"It was handed out {LOST_HAND_OUTS_LIMIT} times and never began: is an executor for its queue up?"
     hopeless = [Hopeless(key, given_up) for key, _, lost in rows if lost + 1 >= LOST_HAND_OUTS_LIMIT]
