@@ -16,27 +16,23 @@ from scheduler_app.actions.errors import ActionError
 from scheduler_app.models import db
 
 
-class Verbs(BaseCommand):
-    """A command with sub-commands: each is a method ``do_<verb>`` and a parser set up by ``add_<verb>``."""
-
-    #: verb → one line of help
-    verbs: dict[str, str] = {}
+class Report(BaseCommand):
+    """A command whose method ``run`` shows rows, as a table or as JSON; ``now`` and ``actor`` are set before."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-        choices = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-        for verb, text in self.verbs.items():
-            getattr(self, f"add_{verb}", _nothing)(choices.add_parser(verb, help=text, description=text))
 
     def handle(self, *args: Any, **options: Any) -> None:
         self.as_json = bool(options["json"])
         self.now = db.clock()
         self.actor = access.system("command", _user())
-        do: Callable[[dict[str, Any]], None] = getattr(self, f"do_{options['verb']}")
         try:
-            do(options)
+            self.run(options)
         except ActionError as error:
             raise CommandError(str(error)) from error
+
+    def run(self, options: dict[str, Any]) -> None:
+        raise NotImplementedError(f"{type(self).__module__} has no run(self, options): define it.")
 
     def show(self, rows: Sequence[dict[str, Any]]) -> None:
         """A table of rows that have the same keys, or the list as JSON."""
@@ -50,6 +46,23 @@ class Verbs(BaseCommand):
         widths = [max(len(line[column]) for line in table) for column in range(len(table[0]))]
         for line in table:
             self.stdout.write("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+class Verbs(Report):
+    """A command with sub-commands: each is a method ``do_<verb>`` and a parser set up by ``add_<verb>``."""
+
+    #: verb → one line of help
+    verbs: dict[str, str] = {}
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        super().add_arguments(parser)
+        choices = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+        for verb, text in self.verbs.items():
+            getattr(self, f"add_{verb}", _nothing)(choices.add_parser(verb, help=text, description=text))
+
+    def run(self, options: dict[str, Any]) -> None:
+        do: Callable[[dict[str, Any]], None] = getattr(self, f"do_{options['verb']}")
+        do(options)
 
 
 def instant(text: str) -> datetime:

@@ -1,0 +1,230 @@
+"""What would run when: DAGs, pools and slots played forward on a virtual clock, and which limit makes whom wait.
+
+Every task is taken to succeed after its usual time, a mapped one to have one instance, a branch to take every way. Runs
+start in the order of their slots as ``max_active_runs`` lets them; tasks get slots from ``engine.admission``, in the
+order that the scheduler uses.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from scheduler_app.engine.admission import Candidate, Room, admit
+from scheduler_app.engine.graph import Graph
+from scheduler_app.engine.run_plans import RunPlan
+
+#: Task instances that one forecast plays.
+MOST_TASKS = 20_000
+#: The code of a run that waits for its DAG's ``max_active_runs``; tasks wait for the codes of ``engine.admission``.
+RUNS = "max_active_runs"
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A DAG of the forecast: its runs, oldest first, and how long each task usually takes (seconds)."""
+
+    graph: Graph
+    plans: Sequence[RunPlan]
+    max_active_runs: int
+    max_active_tasks: int
+    seconds: Mapping[str, float]
+
+
+@dataclass(slots=True)
+class Timed:
+    """A run (``task_id`` None) or a task of one: when it could have begun, when it did, when it ended.
+
+    ``waits``: seconds by the code of the limit that it waited for.
+    """
+
+    dag_id: str
+    slot: datetime
+    task_id: str | None
+    ready_at: datetime
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    waits: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def waited_seconds(self) -> float:
+        return sum(self.waits.values())
+
+    @property
+    def bound_by(self) -> str | None:
+        """The limit that it waited for longest."""
+        return max(self.waits, key=lambda code: (self.waits[code], code), default=None)
+
+
+class TooMuch(ValueError):
+    """More task instances than a forecast plays."""
+
+
+def forecast(
+    dags: Iterable[Planned], pools: Mapping[str, int], slots: int, *, max_active_tasks_per: Any = "run"
+) -> list[Timed]:
+    """Every run and every task of the plans, in the order in which they began (what can never begin comes last).
+
+    ``pools``: slots by name, -1 = without limit; ``slots``: of the executors. TooMuch says how to ask for less.
+    """
+    given = list(dags)
+    count = sum(len(dag.plans) * len(dag.graph.tasks) for dag in given)
+    if count > MOST_TASKS:
+        raise TooMuch(f"{count} task instances are more than the {MOST_TASKS} of a forecast: name DAGs, or fewer days.")
+    world = _World(dict(pools), slots, max_active_tasks_per)
+    for dag in given:
+        for plan in dag.plans:
+            world.expect(dag, plan)
+    world.play()
+    far = datetime.max.replace(tzinfo=next((one.ready_at.tzinfo for one in world.timed), None))
+    return sorted(world.timed, key=lambda one: (one.started_at or far, one.ready_at, one.dag_id, one.task_id or ""))
+
+
+@dataclass(slots=True, eq=False)
+class _Run:
+    dag: Planned
+    timed: Timed
+    #: task → upstream tasks that have not ended
+    missing: dict[str, int]
+    unfinished: int
+
+
+@dataclass(slots=True, eq=False)
+class _Task:
+    run: _Run
+    task_id: str
+    timed: Timed
+    candidate: Candidate
+    weight: int
+
+
+class _World:
+    def __init__(self, pools: dict[str, int], slots: int, per: Any) -> None:
+        self.room = Room(pool_slots=pools, executors={None: slots}, max_active_tasks_per=per)
+        self.timed: list[Timed] = []
+        self.events: list[tuple[datetime, int, _Run | _Task]] = []
+        self.number = 0
+        self.queued: dict[str, list[_Run]] = defaultdict(list)
+        self.running: dict[str, int] = defaultdict(int)
+        self.waiting: list[_Task] = []
+        self.refused: dict[int, str] = {}
+        self.seen: datetime | None = None
+
+    def expect(self, dag: Planned, plan: RunPlan) -> None:
+        timed = Timed(dag.graph.dag.dag_id, plan.run_after, None, plan.due)
+        self.timed.append(timed)
+        missing = {task_id: len(above) for task_id, above in dag.graph.upstream.items()}
+        self._at(plan.due, _Run(dag, timed, missing, len(missing)))
+
+    def play(self) -> None:
+        while self.events:
+            now = self.events[0][0]
+            self._count_waits(now)
+            while self.events and self.events[0][0] == now:
+                what = heapq.heappop(self.events)[2]
+                if isinstance(what, _Run):
+                    self.queued[what.timed.dag_id].append(what)
+                else:
+                    self._end(what, now)
+            self._start_runs(now)
+            self._admit(now)
+        for task in self.waiting:  # nothing that happens will ever let them begin
+            task.timed.waits.setdefault(self.refused[task.candidate.id], 0.0)
+        for run in (run for runs in self.queued.values() for run in runs):
+            run.timed.waits.setdefault(RUNS, 0.0)
+
+    def _at(self, when: datetime, what: _Run | _Task) -> None:
+        self.number += 1
+        heapq.heappush(self.events, (when, self.number, what))
+
+    def _count_waits(self, now: datetime) -> None:
+        """The time since the last event was waited for what refused then."""
+        passed = (now - self.seen).total_seconds() if self.seen is not None else 0.0
+        self.seen = now
+        if not passed:
+            return
+        for task in self.waiting:
+            code = self.refused[task.candidate.id]
+            task.timed.waits[code] = task.timed.waits.get(code, 0.0) + passed
+        for runs in self.queued.values():
+            for run in runs:
+                run.timed.waits[RUNS] = run.timed.waits.get(RUNS, 0.0) + passed
+
+    def _start_runs(self, now: datetime) -> None:
+        for dag_id, runs in self.queued.items():
+            while runs and self.running[dag_id] < runs[0].dag.max_active_runs:
+                run = runs.pop(0)
+                self.running[dag_id] += 1
+                run.timed.started_at = now
+                for task_id in run.dag.graph.roots:
+                    self._ready(run, task_id, now)
+                if not run.unfinished:
+                    self._end_run(run, now)
+
+    def _ready(self, run: _Run, task_id: str, now: datetime) -> None:
+        task = run.dag.graph.tasks[task_id]
+        timed = Timed(run.timed.dag_id, run.timed.slot, task_id, now)
+        self.timed.append(timed)
+        self.number += 1
+        candidate = Candidate(
+            id=self.number,
+            dag_id=run.timed.dag_id,
+            run_id=id(run),
+            task_id=task_id,
+            pool=task.pool,
+            pool_slots=task.pool_slots,
+            max_active_tasks=run.dag.max_active_tasks,
+            max_active_tis_per_dag=task.max_active_tis_per_dag,
+            max_active_tis_per_dagrun=task.max_active_tis_per_dagrun,
+        )
+        made = _Task(run, task_id, timed, candidate, run.dag.graph.weights[task_id])
+        if task.is_empty:
+            timed.started_at = now
+            self._over(made, now)
+        else:
+            self.waiting.append(made)
+
+    def _admit(self, now: datetime) -> None:
+        rank: dict[str, int] = defaultdict(int)
+        ordered = []
+        for task in sorted(self.waiting, key=lambda one: (-one.weight, one.timed.ready_at, one.candidate.id)):
+            rank[task.timed.dag_id] += 1
+            ordered.append(((-task.weight, rank[task.timed.dag_id], task.timed.ready_at, task.candidate.id), task))
+        ordered.sort(key=lambda pair: pair[0])
+        answer = admit([task.candidate for _, task in ordered], self.room)
+        admitted = set(answer.admitted)
+        self.refused = {key: refusal.code for key, refusal in answer.refused}
+        for task in self.waiting:
+            if task.candidate.id in admitted:
+                task.timed.started_at = now
+                self._at(now + timedelta(seconds=max(task.run.dag.seconds[task.task_id], 0.001)), task)
+        self.waiting = [task for task in self.waiting if task.candidate.id not in admitted]
+
+    def _end(self, task: _Task, now: datetime) -> None:
+        c, room = task.candidate, self.room
+        room.pool_used[c.pool] -= c.pool_slots
+        room.executors[c.executor] += 1
+        room.runs[c.run_id] -= 1
+        room.dags[c.dag_id] -= 1
+        room.tasks[c.dag_id, c.task_id] -= 1
+        room.run_tasks[c.run_id, c.task_id] -= 1
+        self._over(task, now)
+
+    def _over(self, task: _Task, now: datetime) -> None:
+        run = task.run
+        task.timed.ended_at = now
+        run.unfinished -= 1
+        for follower in run.dag.graph.downstream[task.task_id]:
+            run.missing[follower] -= 1
+            if not run.missing[follower]:
+                self._ready(run, follower, now)
+        if not run.unfinished and run.timed.ended_at is None:
+            self._end_run(run, now)
+
+    def _end_run(self, run: _Run, now: datetime) -> None:
+        run.timed.ended_at = now
+        self.running[run.timed.dag_id] -= 1
