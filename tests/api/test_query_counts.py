@@ -57,7 +57,7 @@ COUNTS = {
     "eventLogs": 3,
     "jobs": 2,
     "dagTags": 2,
-    "dagStats": 2,
+    "dagStats": 3,
     "dagWarnings": 2,
     "config": 0,
     "dags/dag0/assets/queuedEvents": 3,

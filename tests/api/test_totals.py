@@ -105,3 +105,22 @@ def test_every_task_instance_is_in_one_part(many):
         pk for part in merged.RUNS["start_date"] for pk in DagRun.objects.filter(part).values_list("pk", flat=True)
     ]
     assert len(found) == 12
+
+
+def test_the_statistics_count_each_state_of_each_dag(http, many):
+    other = rows.store(shape("a", "other"))
+    for number, state in enumerate(["success", "success", "failed", "running", "queued"]):
+        DagRun.objects.create(dag=other, run_id=f"r{number}", run_type="manual", run_after=T0, state=state)
+    DagRun.objects.create(dag=other, run_id="b", run_type="backfill", run_after=T0, state="queued", backfill_id=1)
+    rows.store(shape("a", "without"))
+    said = {
+        dag["dag_id"]: {item["state"]: item["count"] for item in dag["stats"]}
+        for dag in http.get("dagStats").json()["dags"]
+    }
+    assert said == {
+        "many": {"queued": 12, "running": 0, "success": 0, "failed": 0},
+        "other": {"queued": 2, "running": 1, "success": 2, "failed": 1},
+        "without": {"queued": 0, "running": 0, "success": 0, "failed": 0},
+    }
+    one = http.get("dagStats?dag_ids=other").json()
+    assert (one["total_entries"], one["dags"][0]["dag_id"]) == (1, "other")
