@@ -282,8 +282,8 @@ def test_bars_tell_state_and_duration(admin: Client) -> None:
     factory.make_run(dag, "long", "success", at=NOW - timedelta(hours=2), seconds=100)
     factory.make_run(dag, "short", "failed", at=NOW - timedelta(hours=1), seconds=50)
     html = body(admin, "/dags/")
-    bars = re.findall(r'<path class="s-(\w+)" d="M[\d.]+ 24V(\d+)"/>', html)
-    assert bars == [("success", "4"), ("failed", "14")]
+    bars = re.findall(r'<path class="s-(\w+)" d="M[\d.]+ 24V(\d+)(m-1.5 0.5h3)?"/>', html)
+    assert bars == [("success", "4", ""), ("failed", "14", "m-1.5 0.5h3")]
     assert "<title>Failed, 01-31 11:00, 50 s</title>" in html
 
 
