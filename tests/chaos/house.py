@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -35,8 +36,11 @@ GONE_SECONDS = 2.0
 class House:
     """Starts, kills and restarts processes. ``database_url`` names a migrated database that is ours alone."""
 
-    def __init__(self, folder: Path, database_url: str, *, tasks: int, seconds: float) -> None:
+    def __init__(self, folder: Path, database_url: str, *, tasks: int, seconds: float, broker: str = "") -> None:
         self.folder = folder
+        #: of this house alone, on a broker that others may use too
+        self.queue = f"chaos-{uuid.uuid4().hex[:8]}"
+        self.broker = broker
         self.ledger = folder / "ledger"
         self.ledger.touch()
         self.environ = {
@@ -48,18 +52,29 @@ class House:
             "LEDGER_FILE": str(self.ledger),
             "LEDGER_TASKS": str(tasks),
             "LEDGER_SECONDS": str(seconds),
+            "LEDGER_QUEUE": self.queue,
         }
+        if broker:
+            self.environ |= {"SCHEDULER_EXECUTOR": "CeleryExecutor", "SCHEDULER_CELERY_BROKER_URL": broker}
         (folder / "home").mkdir(exist_ok=True)
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, name: str) -> None:
-        """``scheduler…`` is a scheduler of its own, ``processor`` the DAG processor."""
-        command = ["runscheduler", "--no-dag-processor"] if name.startswith("scheduler") else ["rundagprocessor"]
+        """``scheduler…`` is a scheduler of its own, ``worker…`` a Celery worker, ``processor`` the DAG processor."""
+        environ = self.environ
+        if name.startswith("worker"):
+            command = ["-m", "celery", "-A", "scheduler_app", "worker", "-n", name, "-Q", self.queue, "-c", "8"]
+            # Another machine: it has neither our home nor our DAG files.
+            home = str(self.folder / name)
+            environ = environ | {"SCHEDULER_HOME": home, "SCHEDULER_DAGS_FOLDER": f"{home}/none"}
+        else:
+            role = ["runscheduler", "--no-dag-processor"] if name.startswith("scheduler") else ["rundagprocessor"]
+            command = [str(ROOT / "manage.py"), *role]
         with (self.folder / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
-                [sys.executable, str(ROOT / "manage.py"), *command],
+                [sys.executable, *command],
                 cwd=ROOT,
-                env=self.environ,
+                env=environ,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -73,7 +88,7 @@ class House:
             return []
 
     def runner(self, name: str) -> psutil.Process:
-        """The runner of a scheduler's local executor."""
+        """The runner of a scheduler's local executor, or of a worker."""
         return self._child(name, "scheduler_app.runner.process")
 
     def zygote(self, name: str) -> psutil.Process:

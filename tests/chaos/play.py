@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psutil
 import psycopg2
+
+from tests.executors.queues import cleared
 
 from .house import ROOT, House, children_of, wait_for
 
@@ -55,12 +58,37 @@ def kill_one_of_two_schedulers(house: House) -> None:
     house.kill_process("scheduler2")
 
 
+def kill_worker(house: House) -> None:
+    house.kill_process("worker1")
+    house.start("worker1")
+
+
+def kill_runner_of_worker(house: House) -> None:
+    runner = house.runner("worker1")
+    house.kill([runner], [runner])
+
+
+def kill_zygote_of_worker(house: House) -> None:
+    zygote = house.zygote("worker1")
+    house.kill([zygote], [zygote])
+
+
 HARMS: dict[str, Harm] = {
     "nothing": lambda house: None,
     "scheduler": kill_scheduler,
     "runner": kill_runner,
     "zygote": kill_zygote,
     "processor": kill_processor,
+    "everything": kill_everything,
+    "one_of_two_schedulers": kill_one_of_two_schedulers,
+}
+#: Where Celery workers run the tasks.
+CELERY_HARMS: dict[str, Harm] = {
+    "nothing": lambda house: None,
+    "scheduler": kill_scheduler,
+    "worker": kill_worker,
+    "runner": kill_runner_of_worker,
+    "zygote": kill_zygote_of_worker,
     "everything": kill_everything,
     "one_of_two_schedulers": kill_one_of_two_schedulers,
 }
@@ -85,12 +113,20 @@ def play(
     tasks: int = 200,
     seconds: float = 0.2,
     schedulers: int = 1,
+    broker: str = "",
     limit_seconds: float = 120,
 ) -> Accounts:
-    """Runs the ledger DAG once on a migrated database of our own and does the harm when a third of it is done."""
-    with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
-        house = House(Path(folder), database_url, tasks=tasks, seconds=seconds)
+    """Runs the ledger DAG once on a migrated database of our own and does the harm when a third of it is done.
+
+    With the URL of a `broker` two Celery workers run the tasks, else the schedulers' local executors do.
+    """
+    with tempfile.TemporaryDirectory(prefix="chaos-") as folder, contextlib.ExitStack() as afterwards:
+        house = House(Path(folder), database_url, tasks=tasks, seconds=seconds, broker=broker)
+        if broker:
+            afterwards.enter_context(cleared(broker, house.queue))
         try:
+            for number in (1, 2) if broker else ():
+                house.start(f"worker{number}")
             house.start("processor")
             for number in range(1, schedulers + 1):
                 house.start(f"scheduler{number}")
@@ -109,7 +145,7 @@ def _accounts_after(house: House, harm: str, tasks: int, limit_seconds: float) -
         run_id = f"chaos_{uuid.uuid4().hex[:8]}"
         _manage(house, "dags", "trigger", "ledger", "--run-id", run_id)
         wait_for(lambda: len(house.lines("end")) >= tasks // 3, limit_seconds, "a third of the tasks to end")
-        HARMS[harm](house)
+        (CELERY_HARMS if house.broker else HARMS)[harm](house)
         state = "SELECT state FROM scheduler_dag_run WHERE run_id = %s"
         wait_for(lambda: ask(state, run_id)[0][0] in ("success", "failed"), limit_seconds, "the run to end")
         tries = dict(

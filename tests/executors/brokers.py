@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -125,25 +125,6 @@ class Workers:
 
     def logs(self) -> str:
         return "\n".join(path.read_text()[-3000:] for path in sorted(self.folder.glob("*.log")))
-
-
-@contextlib.contextmanager
-def cleared(url: str, queue: str) -> Iterator[None]:
-    """The queue is gone from its broker afterwards."""
-    from kombu import Connection
-
-    try:
-        yield
-    finally:
-        with Connection(url) as connection:
-            if url.startswith("redis"):
-                client = connection.default_channel.client
-                keys = [*client.keys(f"{queue}*"), f"_kombu.binding.{queue}", f"_kombu.binding_permanent.{queue}"]
-                client.delete(*keys)
-            else:
-                channel = connection.channel()
-                channel.queue_delete(queue)
-                channel.exchange_delete(queue)
 
 
 def wait_for(condition: Callable[[], Any], seconds: float = 30.0) -> Any:

@@ -22,7 +22,8 @@ from scheduler_app.models import BundleVersion, DagModel, DagRun, SourceBlob, Ta
 from tests import rows
 from tests.conftest import service_url
 
-from .brokers import Wire, Workers, cleared, environment, wait_for
+from .brokers import Wire, Workers, environment, wait_for
+from .queues import cleared
 
 #: Of the Redis server: a database that nobody else uses.
 REDIS_DATABASE = "14"

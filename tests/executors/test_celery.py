@@ -16,6 +16,9 @@ from .conftest import Scheduler, bundle, state_of, ti_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.processes]
 
+#: What no broker has a part in is shown with one of them.
+once = pytest.mark.parametrize("broker_url", ["redis"], indirect=True)
+
 DAG = """\
 import os, time
 from airflow.sdk import DAG, task
@@ -152,6 +155,7 @@ def test_a_full_worker_sends_messages_back_for_one_that_is_free(scheduler: Sched
     wait_for(lambda: (state_of(run, "p0"), state_of(run, "p1")) == ("success", "success"))
 
 
+@once
 def test_a_run_keeps_the_files_that_it_began_with_where_the_settings_say_so(
     scheduler: Scheduler, workers: Workers
 ) -> None:
@@ -170,6 +174,7 @@ def test_a_run_keeps_the_files_that_it_began_with_where_the_settings_say_so(
     assert scheduler.lines() == ["p0 second", "p1 first"]
 
 
+@once
 def test_a_warm_stop_lets_tasks_end_and_takes_no_more(scheduler: Scheduler, workers: Workers) -> None:
     worker = workers.start(2)
     (run,) = rows.trigger(scheduler.stored(parallel(3, "dag"), files(WAIT)))
@@ -185,6 +190,7 @@ def test_a_warm_stop_lets_tasks_end_and_takes_no_more(scheduler: Scheduler, work
     assert scheduler.executor.slots_available() == 0
 
 
+@once
 def test_a_cold_stop_ends_tasks_at_once_and_says_so(scheduler: Scheduler, workers: Workers) -> None:
     worker = workers.start(1)
     (run,) = rows.trigger(scheduler.stored(parallel(3, "dag"), files(WAIT)))

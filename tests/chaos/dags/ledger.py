@@ -8,6 +8,7 @@ from airflow.sdk import dag, task
 
 COUNT = int(os.environ.get("LEDGER_TASKS", "200"))
 SECONDS = float(os.environ.get("LEDGER_SECONDS", "0.2"))
+QUEUE = os.environ.get("LEDGER_QUEUE", "default")
 
 
 def note(what, ti):
@@ -23,7 +24,7 @@ def note(what, ti):
     catchup=False,
     max_active_tasks=1000,
     is_paused_upon_creation=False,
-    default_args={"retries": 3, "retry_delay": timedelta(seconds=0.5)},
+    default_args={"queue": QUEUE, "retries": 3, "retry_delay": timedelta(seconds=0.5)},
 )
 def ledger():
     @task
