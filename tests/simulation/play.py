@@ -10,6 +10,10 @@ from .world import World
 #: Everything that a world writes, in an order that foreign keys allow.
 TABLES = (
     "scheduler_wake",
+    "scheduler_dag_wake",
+    "scheduler_deadline",
+    "scheduler_backfill_slot",
+    "scheduler_backfill",
     "scheduler_callback",
     "scheduler_xcom",
     "scheduler_task_instance_history",
@@ -25,7 +29,7 @@ def play(seed: int, steps: int = 300, schedulers: int = 2) -> World:
     """One seed. Raises Violation; the caller holds a transaction or a database that may be emptied."""
     for table in TABLES:
         db.execute(f"DELETE FROM {table}")
-    for table in ("task_instance", "dag_run", "job"):
+    for table in ("task_instance", "dag_run", "backfill", "job"):
         db.execute(f"ALTER SEQUENCE scheduler_{table}_id_seq RESTART")
     graphs.forget()
     swept = metrics.SWEPT._value.get()

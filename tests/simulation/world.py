@@ -13,21 +13,50 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from scheduler_app import access
+from scheduler_app.actions import backfills
 from scheduler_app.conf import conf
 from scheduler_app.engine import states
 from scheduler_app.executors.base import Executor, HandOut, Lost
-from scheduler_app.models import DagModel, DagRun, Job, Pool, TaskInstance, Wake, db, transitions
+from scheduler_app.models import (
+    Backfill,
+    BackfillSlot,
+    Callback,
+    DagModel,
+    DagRun,
+    Deadline,
+    Job,
+    Pool,
+    TaskInstance,
+    Wake,
+    db,
+    transitions,
+)
 from scheduler_app.runner import claims, outcomes
 from scheduler_app.scheduler.loop import PHASES, Loop, Phase
 from scheduler_app.scheduler.tick import Tick
 from tests.rows import T0, store, trigger
 from tests.shapes import shape
 
+#: The schedule of the DAG that people backfill; its slots are the logical dates that its first runs have.
+DAILY = {"kind": "cron_trigger", "expression": "0 12 * * *"}
+BACKFILLED = "dag2"
+#: A deadline that some runs keep and others miss.
+SOON = {
+    "reference": {"kind": "dagrun_queued_at"},
+    "interval": 120.0,
+    "callback": {"path": "house.tell", "kwargs": {}, "sync": True},
+}
 #: The DAGs of the world: (text, fields of the DAG, fields of its tasks, runs)
 DAGS: tuple[tuple[str, dict[str, Any], dict[str, Any], int], ...] = (
     ("a >> [b, c] >> d", {"max_active_runs": 2}, {"*": {"retries": 2, "retry_delay": 5.0}}, 4),
     ("p0; p1; p2; p3; p4; p5", {"max_active_tasks": 2}, {"*": {"retries": 1, "retry_delay": 3.0}}, 2),
-    ("x >> y >> z", {"dagrun_timeout": 900.0}, {"y": {"is_empty": True}, "z": {"trigger_rule": "all_done"}}, 3),
+    (
+        "x >> y >> z",
+        {"dagrun_timeout": 900.0, "timetable": DAILY, "deadline": (SOON,)},
+        {"y": {"is_empty": True}, "z": {"trigger_rule": "all_done"}},
+        3,
+    ),
     ("one", {"max_active_runs": 1}, {"one": {"pool": "narrow", "pool_slots": 2, "max_active_tis_per_dag": 1}}, 3),
     ("s >> t", {}, {"t": {"depends_on_past": True, "retries": 3, "retry_delay": 1.0}}, 3),
     (
@@ -37,6 +66,9 @@ DAGS: tuple[tuple[str, dict[str, Any], dict[str, Any], int], ...] = (
         1,
     ),
 )
+
+
+PERSON = access.system("person", "ann")
 
 
 class Violation(AssertionError):
@@ -172,6 +204,7 @@ class World:
                 (1, self._person_pauses),
                 (1, self._person_marks),
                 (1, self._person_resizes_a_pool),
+                (2, self._person_backfills),
             ]
         weights, things = zip(*actors, strict=True)
         thing = self.rng.choices(things, weights)[0]
@@ -185,6 +218,7 @@ class World:
             self.start_scheduler()
         db.execute("UPDATE scheduler_dag SET is_paused = false WHERE is_paused")
         Wake.objects.add(DagRun.objects.filter(state="running").values_list("pk", flat=True), "unpaused", self.now)
+        Backfill.objects.update(is_paused=False)
         Pool.objects.filter(pool="narrow").update(slots=3)
         Pool.objects.filter(pool="default_pool").update(slots=6)
         for _ in range(most_passes):
@@ -197,7 +231,8 @@ class World:
             self._beat()
             self._person_forgives()
             self.check()
-            if not DagRun.objects.exclude(state__in=states.RUN_FINISHED).exists():
+            under_way = DagRun.objects.exclude(state__in=states.RUN_FINISHED).exists()
+            if not under_way and not Backfill.objects.unfinished().exists():
                 self._check_the_end()
                 return
             self.now += timedelta(seconds=5)
@@ -383,14 +418,40 @@ class World:
         Pool.objects.filter(pool="default_pool").update(slots=slots)
         return f"{slots}"
 
+    def _person_backfills(self) -> str:
+        """Asks for a backfill, or pauses, goes on with or cancels the one that is under way."""
+        row = Backfill.objects.unfinished().first()
+        if row is None:
+            wanted = backfills.Wanted(
+                BACKFILLED,
+                T0 - timedelta(days=self.rng.choice([3, 5, 8])),
+                T0 - timedelta(days=1),
+                reprocess_behavior=self.rng.choice(["none", "failed", "completed"]),
+                reverse=self.rng.random() < 0.5,
+                max_active_runs=self.rng.choice([1, 2]),
+            )
+            return f"create {backfills.create(PERSON, wanted, self.now).pk}"
+        if self.rng.random() < 0.3:
+            backfills.cancel(PERSON, row.pk, self.now)
+            return f"cancel {row.pk}"
+        backfills.set_paused(PERSON, row.pk, not row.is_paused, self.now)
+        return f"{'unpause' if row.is_paused else 'pause'} {row.pk}"
+
     # ── invariants ───────────────────────────────────────────────────────────────────────────────────────────────────
     def check(self) -> None:
         """I2 for every limit that nobody lowers; I1 and I10 are checked where attempts begin and end."""
         for dag_id, running in db.fetch(
-            "SELECT dag_id, count(*) FROM scheduler_dag_run WHERE state = 'running' GROUP BY dag_id"
+            "SELECT dag_id, count(*) FROM scheduler_dag_run WHERE state = 'running' AND backfill_id IS NULL"
+            " GROUP BY dag_id"
         ):
             if running > self.limits[dag_id][0]:
                 self.fail("I2", f"{running} runs of {dag_id} run, its max_active_runs is {self.limits[dag_id][0]}")
+        for key, running, limit in db.fetch(
+            "SELECT b.id, count(*), b.max_active_runs FROM scheduler_backfill b"
+            " JOIN scheduler_dag_run r ON r.backfill_id = b.id AND r.state = 'running' GROUP BY b.id"
+        ):
+            if running > limit:
+                self.fail("I2", f"{running} runs of backfill {key} run, its max_active_runs is {limit}")
         for run, dag_id, active in db.fetch(
             "SELECT dag_run_id, dag_id, count(*) FROM scheduler_task_instance"
             " WHERE state IN ('queued', 'running', 'restarting', 'deferred') GROUP BY 1, 2"
@@ -408,6 +469,18 @@ class World:
         open_tasks = self._open_tasks()
         if open_tasks:
             self.fail("I3", f"all runs ended, but these task instances did not: {open_tasks}")
+        slots = list(BackfillSlot.objects.filter(outcome__isnull=True).values_list("backfill_id", "ordinal"))
+        if slots:
+            self.fail("I3", f"nobody decided on these slots of backfills: {slots}")
+        overdue = list(
+            Deadline.objects.filter(missed_at__isnull=True, due_at__lte=self.now).values_list("pk", "due_at")
+        )
+        if overdue:
+            self.fail("I3", f"nobody looked at these deadlines when their time came: {overdue}")
+        missed = Deadline.objects.filter(missed_at__isnull=False).count()
+        asked = Callback.objects.filter(kind="deadline").count()
+        if missed != asked:
+            self.fail("I8", f"{missed} deadlines were missed, and {asked} callbacks are stored")
 
     def _open_tasks(self) -> list[Any]:
         return list(
