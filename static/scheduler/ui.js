@@ -87,6 +87,27 @@ async function palette(event) {
 find("#search")?.addEventListener("click", (event) => { if (!event.ctrlKey && !event.metaKey && !event.shiftKey) palette(event); });
 document.addEventListener("keydown", (event) => { if ((event.ctrlKey || event.metaKey) && event.key === "k") palette(event); });
 
+// The list of keys comes with the search page alone: no page carries it that nobody asks.
+async function keys() {
+  let list = find("#keys");
+  if (!list) {
+    const answer = await fetch(find("#search").href);
+    list = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("keys");
+    if (!list) return;
+    document.body.append(list);
+  }
+  if (!list.open) list.showModal();
+}
+
+// Shift ticks everything between two boxes.
+let ticked;
+document.addEventListener("click", (event) => {
+  if (!event.target.matches("[form=bulk][type=checkbox]")) return;
+  const boxes = all("[form=bulk][type=checkbox]"), [from, to] = [boxes.indexOf(ticked), boxes.indexOf(event.target)];
+  if (event.shiftKey && from >= 0) for (const box of boxes.slice(Math.min(from, to), Math.max(from, to))) box.checked = event.target.checked;
+  ticked = event.target;
+});
+
 // Keys: never in inputs, never with a modifier; "/" goes to the filter, "g d" and its kin to a page.
 let leader = false;
 const places = { h: "/", d: "/dags/", r: "/runs/", f: "/failures/", p: "/pools/", j: "/jobs/", a: "/audit/" };
@@ -96,14 +117,14 @@ document.addEventListener("keydown", (event) => {
   if (leader && places[event.key]) { location.href = places[event.key]; return; }
   leader = event.key === "g";
   if (event.key === "t") nextTheme();
-  if (event.key === "?") find("#keys").showModal();
+  if (event.key === "?") keys();
   const target = all("[data-key]").find((one) => one.dataset.key === event.key);
   if (!target) return;
   event.preventDefault();
   if (target.matches("input")) target.focus(); else target.click();
 });
 
-find("[data-keys]")?.addEventListener("click", () => { find("details.menu[open]").open = false; find("#keys").showModal(); });
+find("[data-keys]")?.addEventListener("click", () => { find("details.menu[open]").open = false; keys(); });
 
 reveal();
 watchToasts();
