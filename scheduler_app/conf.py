@@ -107,23 +107,7 @@ class Conf:
         True, "Whether only files that mention airflow, and dag or asset, are parsed as DAG files."
     )
     bundle_suffixes: tuple[str, ...] = knob(
-        (
-            ".py",
-            ".sql",
-            ".hql",
-            ".sh",
-            ".bash",
-            ".txt",
-            ".md",
-            ".json",
-            ".yaml",
-            ".yml",
-            ".toml",
-            ".ini",
-            ".cfg",
-            ".html",
-        )
-        + (".j2", ".jinja", ".jinja2"),
+        tuple(".py .sql .hql .sh .bash .txt .md .json .yaml .yml .toml .ini .cfg .html .j2 .jinja .jinja2".split()),
         "Files of the DAG folder that are kept with each of its versions, by the end of their names.",
     )
 

@@ -37,7 +37,7 @@ class Described:
         return {"class": name, **self.serialize()}
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.to_doc() == other.to_doc()  # type: ignore[attr-defined]
+        return type(self) is type(other) and self.to_doc() == other.to_doc()
 
     def __hash__(self) -> int:
         return hash(repr(self.to_doc()))

@@ -101,7 +101,7 @@ def _runtimes(dag_id: str, deadline: Mapping[str, Any], known: dict[str, list[fl
 
 
 def _slas(run: NewRun, key: int, now: datetime) -> Iterator[_Row]:
-    """Of scheduled runs. One that is caught up so late that its time is over has none: each slot would have missed it."""
+    """Of scheduled runs. One that is caught up after its time is over has none: each slot would have missed it."""
     dag = run.graph.dag
     if not dag.has_sla or run.run_type != "scheduled":
         return

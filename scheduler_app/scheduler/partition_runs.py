@@ -57,7 +57,7 @@ def create(dag_ids: Sequence[str], tick: Tick) -> int:
 
 
 def _sort_in(timetables: Mapping[str, PartitionedTimetable], tick: Tick) -> set[Partition]:
-    """Moves queued events to their partitions; an event without a fitting key is dropped. The partitions that got one."""
+    """Moves queued events to their partitions and returns those; an event without a fitting key is dropped."""
     queued = AssetQueuedEvent.objects.filter(dag_id__in=list(timetables)).select_related("asset", "event")
     rows: list[PartitionEvent] = []
     for one in queued.order_by("id"):

@@ -120,9 +120,7 @@ def _place(dags: list[DAG], path: str, folder: str) -> None:
         dag.relative_fileloc = os.path.relpath(path, folder)
 
 
-def _documents(
-    module: ModuleType, path: str, folder: str, visit: Visit
-) -> tuple[list[dict[str, Any]], dict[str, str]]:
+def _documents(module: ModuleType, path: str, folder: str, visit: Visit) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """Documents of the DAGs that are right, and the errors of those that are not."""
     try:
         found = collect(module)

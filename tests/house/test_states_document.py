@@ -1,4 +1,5 @@
 """docs/states.md is what the table of legal moves says."""
+
 from __future__ import annotations
 
 from scheduler_app.engine import states
