@@ -36,6 +36,13 @@ def knob(default: Any, doc: str, *, least: float | None = None, secret: bool = F
     return dataclasses.field(default=default, repr=not secret, metadata={"doc": doc, "least": least})
 
 
+#: Kinds of files that DAG files read beside their modules.
+BUNDLE_SUFFIXES = (
+    *(".py", ".sql", ".hql", ".sh", ".bash", ".txt", ".md", ".html", ".j2", ".jinja", ".jinja2"),
+    *(".json", ".yaml", ".yml", ".toml", ".ini", ".cfg"),
+)
+
+
 @dataclass(frozen=True)
 class Conf:
     # Places
@@ -107,7 +114,7 @@ class Conf:
         True, "Whether only files that mention airflow, and dag or asset, are parsed as DAG files."
     )
     bundle_suffixes: tuple[str, ...] = knob(
-        tuple(".py .sql .hql .sh .bash .txt .md .json .yaml .yml .toml .ini .cfg .html .j2 .jinja .jinja2".split()),
+        BUNDLE_SUFFIXES,
         "Files of the DAG folder that are kept with each of its versions, by the end of their names.",
     )
 
