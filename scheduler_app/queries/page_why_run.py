@@ -14,6 +14,8 @@ from scheduler_app.engine.explain import Verdict, explain_run
 from scheduler_app.models import DagModel, DagRun
 from scheduler_app.models.hold import Held
 
+from . import page_why_backfill
+
 #: Runs that a sentence names before it says "and n more".
 _NAMED: Final = 3
 
@@ -38,7 +40,7 @@ def run_fact(run: DagRun, now: datetime) -> RunFact:
 
 
 def before_start(run: DagRun, now: datetime) -> list[Verdict]:
-    """What keeps an unfinished run (its DAG loaded) from starting or from going on. At most two queries."""
+    """What keeps an unfinished run (its DAG loaded) from starting or from going on. At most three queries."""
     found = []
     for verdict in explain_run(run_fact(run, now), now):
         if verdict.code == "run_held":
@@ -66,13 +68,13 @@ def _queued(run: DagRun, now: datetime) -> list[Verdict]:
     if run.interval_pending:
         text = "Its data interval is not known yet: the DAG processor asks the DAG file's own timetable for it."
         found.append(Verdict("interval", False, text))
-    return [*found, *_max_active_runs(run)]
+    return [*found, *(_max_active_runs(run) if run.backfill_id is None else page_why_backfill.verdicts(run))]
 
 
 def _max_active_runs(run: DagRun) -> list[Verdict]:
     """Counted as the phase that starts runs counts: backfills have limits of their own."""
     of_dag = DagRun.objects.filter(dag_id=run.dag_id)
-    active = of_dag.filter(state=states.RUNNING).exclude(run_type="backfill").order_by("run_after", "id")
+    active = of_dag.filter(state=states.RUNNING).filter(backfill_id=None).order_by("run_after", "id")
     running = list(active.values_list("run_id", flat=True)[: run.dag.max_active_runs + 1])
     limit = run.dag.max_active_runs
     facts = {"running": len(running), "limit": limit}
@@ -86,7 +88,7 @@ def _max_active_runs(run: DagRun) -> list[Verdict]:
         f"{', '.join(running[:_NAMED])}{more}. It starts when one of them ends."
     )
     before = Q(run_after__lt=run.run_after) | Q(run_after=run.run_after, id__lt=run.pk)
-    ahead = of_dag.filter(before, state=states.QUEUED).count()
+    ahead = of_dag.filter(before, state=states.QUEUED, backfill_id=None).count()
     place = f"{ahead} queued {'run starts' if ahead == 1 else 'runs start'} before it." if ahead else "It is the next."
     return [
         Verdict("max_active_runs", False, text, facts),
@@ -129,10 +131,8 @@ def _no_slot(dag: DagModel, now: datetime) -> Verdict:
 
 
 def _full(dag: DagModel) -> Verdict | None:
-    open_runs = (
-        DagRun.objects.filter(dag=dag, state__in=[states.QUEUED, states.RUNNING]).exclude(run_type="backfill").count()
-    )
-    if open_runs < dag.max_active_runs:
+    open_runs = DagRun.objects.unfinished().filter(dag=dag, backfill_id=None).count()
+    if open_runs < dag.max_active_runs or dag.overlap_policy == "cancel_oldest":
         return None
     text = f"{open_runs} of its runs have not ended, and max_active_runs is {dag.max_active_runs}."
     return Verdict("max_active_runs", False, text, {"running": open_runs, "limit": dag.max_active_runs})

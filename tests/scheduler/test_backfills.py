@@ -11,6 +11,7 @@ from scheduler_app import access
 from scheduler_app.actions import backfills, clear, selection
 from scheduler_app.actions.errors import ActionError, Conflict, Invalid
 from scheduler_app.models import Audit, Backfill, BackfillSlot, DagModel, DagRun, TaskInstance, schedules, transitions
+from scheduler_app.queries.page_why_run import before_start
 from tests.scheduler.scene import Scene
 from tests.shapes import shape
 
@@ -212,6 +213,26 @@ def test_BC_101_S_62_a_full_pool_blocks_nothing_but_its_own_tasks(scene: Scene) 
     row.refresh_from_db()
     assert row.completed_at is not None
     assert runs() == [(1, "success"), (2, "success"), (3, "success")]
+
+
+def test_why_a_run_of_a_backfill_does_not_start_is_told_by_its_own_limit_and_order(scene: Scene) -> None:
+    daily(scene)
+    row = create(scene, 1, 4, max_active_runs=1, reverse=True)
+    scene.settle()
+    backfills.set_paused(ANN, row.pk, True, scene.now)
+    told = [
+        (verdict.code, verdict.ok, verdict.text)
+        for verdict in before_start(DagRun.objects.get(logical_date=day(2)), scene.now)
+    ]
+    assert told == [
+        ("backfill_paused", False, f"Backfill {row.pk} is paused: let it go on to start its runs."),
+        (
+            "backfill_max_active_runs",
+            False,
+            f"As many runs of backfill {row.pk} are running as it allows (1). It starts when one of them ends.",
+        ),
+        ("place", False, "1 queued run starts before it."),
+    ]
 
 
 def test_a_paused_dag_runs_no_backfill_until_it_is_unpaused(scene: Scene) -> None:

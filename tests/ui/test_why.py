@@ -130,7 +130,7 @@ def test_max_active_runs_names_the_runs_that_hold_it() -> None:
     dag = factory.make_dag("sales", max_active_runs=2)
     for number in range(2):
         factory.make_run(dag, f"busy{number}", "running", at=NOW - timedelta(hours=3 - number))
-    factory.make_run(dag, "backfill", "running", at=NOW - timedelta(hours=5), run_type="backfill")
+    factory.make_run(dag, "backfill", "running", at=NOW - timedelta(hours=5), run_type="backfill", backfill_id=1)
     factory.make_run(dag, "sooner", "queued", at=NOW - timedelta(minutes=5))
     run = factory.make_run(dag, "r1", "queued")
     text = (
