@@ -13,6 +13,7 @@ from scheduler_app import access
 from scheduler_app.conf import conf
 from scheduler_app.queries import page_dags, page_first
 
+from . import dag_bulk
 from .page import Ask, page, page_number
 
 PAGE_SIZE = 50
@@ -51,6 +52,8 @@ def show(ask: Ask) -> HttpResponse:
         "q": query,
         "chip": chip,
         "order": order,
+        "matching": result.counts.get(chip, result.counts["all"]),
+        "ask_from": dag_bulk.ASK_FROM,
         "chips": [(name, label, shape, result.counts[name]) for name, label, shape in CHIPS],
     }
     if not result.rows:

@@ -10,6 +10,7 @@ from . import (
     audit,
     cell,
     clear,
+    dag_bulk,
     dag_list,
     dag_overview,
     dag_pause,
@@ -47,6 +48,7 @@ urlpatterns = [
     path("me/", preferences.save, name="preferences"),
     # DAGs
     path("dags/", dag_list.show, name="dags"),
+    path("bulk/dags/", dag_bulk.set_paused, name="dag_bulk"),
     path("dags/<str:dag_id>/", dag_overview.show, name="dag"),
     path("dags/<str:dag_id>/pause/", dag_pause.set_paused, name="dag_pause"),
     path("dags/<str:dag_id>/hold/", hold.new_runs, name="dag_hold"),

@@ -21,10 +21,10 @@ function apply(answer) {
   if (parts.length) refresh(parts);
 }
 
-// A part in which somebody types or has opened a menu is left alone.
+// A part in which somebody types, has ticked something or has opened a menu is left alone.
 function busy(id) {
   const part = document.getElementById(id);
-  return part.contains(document.activeElement) && document.activeElement.matches("input, textarea, select") || part.querySelector("details[open]");
+  return part.contains(document.activeElement) && document.activeElement.matches("input, textarea, select") || part.querySelector("details[open], [form=bulk]:checked");
 }
 
 async function refresh(parts) {
