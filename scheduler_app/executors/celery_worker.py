@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from celery import Task, shared_task, signals
+from celery import Task, current_app, shared_task, signals
 from celery.concurrency.thread import TaskPool
 from celery.exceptions import Reject
 from celery.worker import state as worker_state
@@ -195,7 +195,10 @@ class RunnerPool(TaskPool):
 
 
 @signals.celeryd_init.connect
-def _refuse_other_pools(options: dict[str, Any] | None = None, **_: Any) -> None:
+def _check_command(options: dict[str, Any] | None = None, **_: Any) -> None:
+    """Ends a worker that could not work, with what to do about it."""
+    if not current_app.conf.broker_url:
+        sys.exit("This worker has no broker: set SCHEDULER_CELERY_BROKER_URL.")
     pool = (options or {}).get("pool") or (options or {}).get("pool_cls")
     if pool is not None and not (isinstance(pool, type) and issubclass(pool, RunnerPool)):
         sys.exit("This worker brings its own pool, with a process for each task: start it without --pool (-P).")

@@ -44,7 +44,8 @@ class Command(BaseCommand):
         for name in wanted.executors:
             if name not in EXECUTORS:
                 raise CommandError(f"There is no executor {name!r}; there are {', '.join(sorted(EXECUTORS))}.")
-        if "CeleryExecutor" in wanted.executors and not wanted.celery_broker_url:
+        broker = wanted.celery_broker_url or getattr(settings, "CELERY_BROKER_URL", "")
+        if "CeleryExecutor" in wanted.executors and not broker:
             raise CommandError("The Celery executor needs a broker: set SCHEDULER_CELERY_BROKER_URL.")
         processor = Processor(
             wanted=not options["no_dag_processor"],
