@@ -254,7 +254,7 @@ def test_a_task_that_moved_is_told_in_place(admin: Client) -> None:
     transitions.tasks("succeed", [extract.pk], NOW)
     answer = admin.get("/live/", {"page": page, "token": mark}).json()
     assert answer["set"][f"ti-{extract.pk}"] == ["success", "Success"]
-    assert answer["refresh"] == ["run-head", "run-chips"]
+    assert answer["refresh"] == ["run-head", "run-chips", "run-gantt"]
     assert answer["v"] == token(admin, "/dags/sales/runs/r1/")[1]
 
 
@@ -263,7 +263,7 @@ def test_a_run_that_ended_refreshes_its_parts(admin: Client) -> None:
     page, mark = token(admin, "/dags/sales/runs/r1/")
     transitions.runs("succeed", [run.pk], NOW)
     answer = admin.get("/live/", {"page": page, "token": mark}).json()
-    assert answer["refresh"] == ["run-head", "run-chips", "run-tasks", "run-facts"]
+    assert answer["refresh"] == ["run-head", "run-chips", "run-tasks", "run-facts", "run-gantt"]
 
 
 def test_a_pause_by_somebody_else_changes_the_list(admin: Client) -> None:
