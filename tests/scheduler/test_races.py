@@ -8,18 +8,22 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import TransactionTestCase
 
-from scheduler_app import metrics
+from scheduler_app import access, metrics
+from scheduler_app.actions import backfills
 from scheduler_app.models import (
     Asset,
     AssetEvent,
     AssetQueuedEvent,
+    Callback,
     DagModel,
     DagRun,
+    Deadline,
     Pool,
     TaskInstance,
     Wake,
@@ -355,3 +359,55 @@ def test_S_42_a_pause_during_creation_is_not_undone(scene: Scene) -> None:
     thread.join(PATIENCE)
     dag.refresh_from_db()
     assert (dag.is_paused, dag.last_slot_run_after) == (True, scene.now)
+
+
+def test_BC_19_two_schedulers_start_no_more_runs_of_a_backfill_than_it_allows(scene: Scene) -> None:
+    scene.dag(shape("a", timetable={"kind": "cron_trigger", "expression": "0 0 * * *"}))
+    first, last = scene.now - timedelta(days=9), scene.now - timedelta(days=1)
+    wanted = backfills.Wanted("dag", first, last, max_active_runs=2)
+    backfills.create(access.system("person", "ann"), wanted, scene.now)
+    # one takes the DAG's lock and decides its eight slots and starts two runs, the other finds nothing to take
+    assert sorted(both(scene, "run_backfills")) == [0, 10]
+    assert both(scene, "run_backfills") == [0, 0]
+    assert sorted(DagRun.objects.values_list("state", flat=True)) == ["queued"] * 6 + ["running"] * 2
+
+
+def test_two_schedulers_miss_a_deadline_once(scene: Scene) -> None:
+    callback = {"path": "mail.tell", "kwargs": {}, "sync": True}
+    soon = {"reference": {"kind": "dagrun_queued_at"}, "interval": 60.0, "callback": callback}
+    scene.run(scene.dag(shape("a", deadline=(soon,))))
+    scene.wait(60)
+    assert sorted(both(scene, "miss_deadlines")) == [0, 1]
+    assert (Deadline.objects.filter(missed_at__isnull=False).count(), Callback.objects.count()) == (1, 1)
+
+
+def test_I9_the_oldest_run_that_somebody_holds_is_not_cancelled_over_their_head(scene: Scene) -> None:
+    timetable = {"kind": "cron_trigger", "expression": "0 * * * *"}
+    dag = scene.dag(
+        shape("a", timetable=timetable, max_active_runs=1),
+        row={"start_date": scene.now, "overlap_policy": "cancel_oldest"},
+    )
+    schedules.plan_next(dag, scene.now)
+    dag.save()
+    scene.settle()
+    old = DagRun.objects.get()
+    scene.wait(3600)
+    tick = scene.a_tick()
+    with somebody_holds("SELECT id FROM scheduler_dag_run WHERE id = %s FOR NO KEY UPDATE", old.pk), db.atomic():
+        RUN["create_runs"](tick)
+    old.refresh_from_db()
+    assert (old.state, tick.again, DagRun.objects.count()) == ("running", True, 1)
+    scene.settle()
+    assert scene.run_states(dag) == ["failed", "running"]
+
+
+def test_I9_a_dag_that_somebody_edits_is_paused_afterwards(scene: Scene) -> None:
+    run = scene.run(scene.dag(shape("a"), row={"max_consecutive_failed_dag_runs": 1}))
+    scene.tick()
+    scene.begin(scene.task(run, "a"))
+    scene.end(scene.task(run, "a"), state="failed")
+    with somebody_holds("SELECT dag_id FROM scheduler_dag WHERE dag_id = 'dag' FOR NO KEY UPDATE"):
+        scene.phase("schedule_tasks", "pause_failing")
+        assert (DagRun.objects.get().state, DagModel.objects.get().is_paused) == ("failed", False)
+    scene.settle()
+    assert DagModel.objects.get().is_paused
