@@ -1,6 +1,7 @@
 """``python -m tests.chaos [--executor celery --broker URL] [--harm NAME …] [--tasks N] [--schedulers N]``.
 
-One play for each harm, one line each.
+One play for each harm, one line each. With ``--kill-every SECONDS`` there is one play, with two schedulers, in which
+somebody is killed again and again; ``--seed`` says who.
 
 The last line is ``N attempts, D doubled, L lost``; the exit code is 1 unless both are 0 and every run succeeded.
 """
@@ -9,11 +10,39 @@ from __future__ import annotations
 
 import argparse
 import os
+import random
 import sys
 
 from bench.database import reexec_with_embedded
 
-from .play import CELERY_HARMS, HARMS, fresh_database, play
+from .house import House
+from .play import CELERY_HARMS, HARMS, Accounts, fresh_database, play
+from .siege import besiege
+
+
+def _siege(args: argparse.Namespace) -> Accounts:
+    killed: dict[str, int] = {}
+
+    def harm(house: House) -> None:
+        def is_over() -> bool:
+            return len({task_id for task_id, _ in house.lines("end")}) >= args.tasks
+
+        killed.update(besiege(house, args.kill_every, is_over, random.Random(args.seed)))
+
+    with fresh_database(os.environ["DATABASE_URL"]) as url:
+        limit = 120 + args.tasks * (args.seconds + 1)
+        accounts = play(
+            url,
+            "siege",
+            tasks=args.tasks,
+            seconds=args.seconds,
+            schedulers=max(2, args.schedulers),
+            broker=args.broker,
+            harmer=harm,
+            limit_seconds=limit,
+        )
+    print(f"siege, seed {args.seed}: {sum(killed.values())} kills {killed}: {accounts}", flush=True)
+    return accounts
 
 
 def main() -> int:
@@ -26,6 +55,8 @@ def main() -> int:
     parser.add_argument("--schedulers", type=int, default=1)
     parser.add_argument("--executor", choices=["local", "celery"], default="local")
     parser.add_argument("--broker", default="", help="URL of the broker of --executor celery")
+    parser.add_argument("--kill-every", type=float, default=0, help="seconds between two kills of a siege")
+    parser.add_argument("--seed", type=int, default=1, help="of a siege")
     args = parser.parse_args()
     if (args.executor == "celery") != bool(args.broker):
         parser.error("--executor celery and --broker URL belong together")
@@ -34,8 +65,8 @@ def main() -> int:
         if harm not in harms:
             parser.error(f"{harm} is no harm to the {args.executor} executor; there are {', '.join(harms)}")
     reexec_with_embedded("tests.chaos")
-    plays = []
-    for harm in args.harm or harms:
+    plays = [_siege(args)] if args.kill_every else []
+    for harm in args.harm or (() if args.kill_every else harms):
         with fresh_database(os.environ["DATABASE_URL"]) as url:
             schedulers = max(args.schedulers, 2 if "two" in harm else 1)
             plays.append(

@@ -31,3 +31,17 @@ def database() -> Iterator[str]:
 def test_whatever_is_killed_every_task_ends_once(database: str, harm: str, schedulers: int) -> None:
     accounts = play(database, harm, tasks=60, seconds=0.1, schedulers=schedulers)
     assert (accounts.run_state, accounts.doubled, accounts.lost) == ("success", 0, 0)
+
+
+@pytest.mark.redis
+@pytest.mark.parametrize("harm", ["worker", "runner"])
+def test_behind_redis_every_task_ends_once(database: str, redis_url: str, harm: str) -> None:
+    accounts = play(database, harm, tasks=60, seconds=0.1, broker=redis_url)
+    assert (accounts.run_state, accounts.doubled, accounts.lost) == ("success", 0, 0)
+
+
+@pytest.mark.rabbitmq
+@pytest.mark.parametrize("harm", ["scheduler", "everything"])
+def test_behind_rabbitmq_every_task_ends_once(database: str, rabbitmq_url: str, harm: str) -> None:
+    accounts = play(database, harm, tasks=60, seconds=0.1, broker=rabbitmq_url)
+    assert (accounts.run_state, accounts.doubled, accounts.lost) == ("success", 0, 0)

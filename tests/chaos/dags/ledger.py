@@ -24,7 +24,7 @@ def note(what, ti):
     catchup=False,
     max_active_tasks=1000,
     is_paused_upon_creation=False,
-    default_args={"queue": QUEUE, "retries": 3, "retry_delay": timedelta(seconds=0.5)},
+    default_args={"queue": QUEUE, "retries": 20, "retry_delay": timedelta(seconds=0.5)},
 )
 def ledger():
     @task
