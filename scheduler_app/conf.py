@@ -83,6 +83,8 @@ class Conf:
     runs_follow_newest_version: bool = knob(
         True, "Whether a running run moves to the newest version of its DAG; else it ends with the one it began with."
     )
+    use_job_schedule: bool = knob(True, "Whether runs are made by schedules; off: by people, assets and tasks alone.")
+    check_slas: bool = knob(True, "Whether new runs get the SLAs of their tasks.")
     allow_future_logical_dates: bool = knob(False, "Whether a run with a logical date in the future may execute.")
     sweep_seconds: float = knob(300.0, "Time between two sweeps for work that no wake announced.", least=1)
 

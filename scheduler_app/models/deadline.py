@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from django.db import models
 from django.db.models import Q
 
+from scheduler_app.conf import conf
 from scheduler_app.engine.deadlines import RunTimes, deadline_at, sla_at
 
 from . import db
@@ -103,7 +104,7 @@ def _runtimes(dag_id: str, deadline: Mapping[str, Any], known: dict[str, list[fl
 def _slas(run: NewRun, key: int, now: datetime) -> Iterator[_Row]:
     """Of scheduled runs. One that is caught up after its time is over has none: each slot would have missed it."""
     dag = run.graph.dag
-    if not dag.has_sla or run.run_type != "scheduled":
+    if not dag.has_sla or run.run_type != "scheduled" or not conf().check_slas:
         return
     times = RunTimes(run.run_after, run.logical_date, run.data_interval_end, now)
     for task in dag.tasks:

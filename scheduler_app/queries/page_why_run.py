@@ -8,6 +8,7 @@ from typing import Final
 
 from django.db.models import Q
 
+from scheduler_app.conf import conf
 from scheduler_app.engine import states
 from scheduler_app.engine.board import RunFact
 from scheduler_app.engine.explain import Verdict, explain_run
@@ -111,6 +112,9 @@ def why_no_run(dag: DagModel, now: datetime) -> Verdict | None:
         until = {"until": dag.backoff_until.isoformat()} if dag.backoff_until else {}
         return Verdict("schedule", False, f"Its next run could not be made: {dag.schedule_error}", until)
     due = dag.next_dagrun_run_after
+    if due is not None and not conf().use_job_schedule:
+        text = "No schedule makes runs here: the setting SCHEDULER_USE_JOB_SCHEDULE is off."
+        return Verdict("schedules_off", False, text)
     if due is None:
         return _no_slot(dag, now)
     if dag.start_date and dag.start_date > now:

@@ -10,6 +10,7 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from scheduler_app.models import DagModel, DagRun, DagVersion, TaskInstance, graphs, schedules, transitions
+from scheduler_app.queries.page_why_run import why_no_run
 from tests.rows import trigger
 from tests.scheduler.scene import Scene
 from tests.shapes import shape
@@ -108,6 +109,23 @@ def test_S_33_S_36_room_for_the_next_run_is_computed_whoever_ended_the_last(scen
     transitions.runs(verb, [run.pk], scene.now)
     assert scene.phase("create_runs") == 1
     assert slots(dag) == [utc(12), utc(12, 5)]
+
+
+def test_with_use_job_schedule_off_no_schedule_makes_a_run_and_the_dag_says_so(scene: Scene, settings: Any) -> None:
+    settings.SCHEDULER = {**settings.SCHEDULER, "use_job_schedule": False}
+    dag = scheduled(scene, "0 * * * *")
+    scene.set(use_job_schedule=False)
+    scene.settle()
+    assert not DagRun.objects.exists()
+    why = why_no_run(dag, scene.now)
+    assert why is not None
+    assert (why.code, why.text) == (
+        "schedules_off",
+        "No schedule makes runs here: the setting SCHEDULER_USE_JOB_SCHEDULE is off.",
+    )
+    scene.set(use_job_schedule=True)
+    scene.settle()
+    assert scene.run_states(dag) == ["running"]
 
 
 def test_creation_stops_at_max_active_runs(scene: Scene) -> None:

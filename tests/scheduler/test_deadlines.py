@@ -92,6 +92,12 @@ def test_an_sla_without_a_callback_is_stored_and_asks_nobody(scene: Scene) -> No
     assert (len(missed()), Callback.objects.count()) == (1, 0)
 
 
+def test_with_check_slas_off_no_run_has_an_sla(scene: Scene, settings: Any) -> None:
+    settings.SCHEDULER = {**settings.SCHEDULER, "check_slas": False}
+    hourly(scene, tasks=TEN_MINUTES)
+    assert (DagRun.objects.count(), Deadline.objects.count()) == (1, 0)
+
+
 def test_slas_that_a_run_misses_together_are_one_callback(scene: Scene) -> None:
     hourly(scene, "a; b", tasks={"*": {"sla": 60.0}}, callbacks=("sla_miss",))
     scene.wait(60)

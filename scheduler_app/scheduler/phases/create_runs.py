@@ -72,6 +72,8 @@ class _Planned:
 
 
 def run(tick: Tick) -> int:
+    if not tick.conf.use_job_schedule:
+        return 0
     tick.working_on = [row[0] for row in db.fetch(_TAKE, {"now": tick.now, "limit": min(tick.limit, DAGS)})]
     if not tick.working_on:
         return 0
