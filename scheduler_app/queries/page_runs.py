@@ -29,18 +29,24 @@ def run_page(
     Of one DAG they come by ``run_after``, of all by the time of their creation, failed ones by their end: each order
     is that of an index.
     """
-    found = visible.defer("conf")
-    order = ["-id"]
+    found = matching(visible.defer("conf"), dag_id=dag_id, text=text, state=state, run_type=run_type)
+    order = ["-run_after", "-id"] if dag_id else ["-end_date", "-id"] if state == "failed" else ["-id"]
+    start = (page - 1) * SIZE
+    rows = list(found.order_by(*order)[start : start + SIZE + 1])
+    return RunPage(rows[:SIZE], page, len(rows) > SIZE)
+
+
+def matching(
+    visible: QuerySet[DagRun], *, dag_id: str = "", text: str = "", state: str = "", run_type: str = ""
+) -> QuerySet[DagRun]:
+    """The runs that a list shows, on whatever page; "" asks for any. No query by itself."""
+    found = visible
     if dag_id:
-        found, order = found.filter(dag_id=dag_id), ["-run_after", "-id"]
-    elif state == "failed":
-        order = ["-end_date", "-id"]
+        found = found.filter(dag_id=dag_id)
     if text:
         found = found.filter(dag__dag_id__icontains=text)
     if state:
         found = found.filter(state=state)
     if run_type:
         found = found.filter(run_type=run_type)
-    start = (page - 1) * SIZE
-    rows = list(found.order_by(*order)[start : start + SIZE + 1])
-    return RunPage(rows[:SIZE], page, len(rows) > SIZE)
+    return found

@@ -10,6 +10,7 @@ from scheduler_app import access
 from scheduler_app.engine import states
 from scheduler_app.queries import page_runs
 
+from . import run_bulk
 from .page import Ask, page, page_number
 
 
@@ -46,4 +47,5 @@ def _context(ask: Ask, dag_id: str) -> dict[str, Any]:
         "states": states.RUN_STATES,
         "types": page_runs.TYPES,
         "filtered": any(asked.values()),
+        "deeds": [(name, one.label) for name, one in run_bulk.DEEDS.items() if ask.can(one.verb, "run")],
     }

@@ -30,6 +30,7 @@ from . import (
     pools,
     preferences,
     run,
+    run_bulk,
     run_list,
     search,
     task,
@@ -63,6 +64,7 @@ urlpatterns = [
     path("dags/<str:dag_id>/runs/", run_list.of_dag, name="dag_runs"),
     # Runs and task instances
     path("runs/", run_list.show, name="runs"),
+    path("bulk/runs/", run_bulk.form, name="run_bulk"),
     path("dags/<str:dag_id>/runs/<str:run_id>/", run.show, name="run"),
     path("dags/<str:dag_id>/runs/<str:run_id>/graph/", graph.of_run, name="run_graph"),
     path("dags/<str:dag_id>/runs/<str:run_id>/gantt/", gantt.show, name="run_gantt"),

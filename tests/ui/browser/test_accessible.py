@@ -37,6 +37,7 @@ PAGES = (
     "/dags/sales/runs/r1/tasks/extract/",
     "/dags/sales/events/",
     "/runs/",
+    "/bulk/runs/?do=clear&all=yes",
     "/search/?q=sal",
     "/failures/",
     f"/failures/{FX}/",
