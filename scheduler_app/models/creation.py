@@ -200,13 +200,14 @@ def task_columns(task: Task, graph: Graph) -> tuple[Any, ...]:
 
 _EXPAND = """
 WITH w AS (SELECT * FROM unnest(%(runs)s::bigint[], %(tasks)s::text[], %(lengths)s::int[]) AS w(run, task, n)),
-first AS (
-    UPDATE scheduler_task_instance ti SET map_index = 0 FROM w
-    WHERE ti.dag_run_id = w.run AND ti.task_id = w.task AND ti.map_index = -1 AND w.n > 0
+plain AS MATERIALIZED (
+    SELECT ti.id FROM scheduler_task_instance ti JOIN w ON ti.dag_run_id = w.run AND ti.task_id = w.task
+    WHERE ti.map_index = -1 AND w.n > 0
       AND NOT EXISTS (SELECT 1 FROM scheduler_task_instance o
                       WHERE o.dag_run_id = w.run AND o.task_id = w.task AND o.map_index = 0)
-    RETURNING ti.id
-)
+    ORDER BY ti.id FOR NO KEY UPDATE OF ti
+),
+first AS (UPDATE scheduler_task_instance ti SET map_index = 0 FROM plain WHERE ti.id = plain.id RETURNING ti.id)
 INSERT INTO scheduler_task_instance
     (dag_run_id, dag_id, dag_version_id, map_index, state, moved_by, try_number, hostname, unixname, fence,
      lost_hand_outs, task_id, max_tries, pool, pool_slots, queue, priority_weight, executor, operator_name,

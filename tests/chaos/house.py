@@ -15,6 +15,8 @@ from pathlib import Path
 
 import psutil
 
+from scheduler_app import proc
+
 ROOT = Path(__file__).resolve().parents[2]
 DAGS = Path(__file__).parent / "dags"
 
@@ -70,6 +72,7 @@ class House:
         else:
             role = ["runscheduler", "--no-dag-processor"] if name.startswith("scheduler") else ["rundagprocessor"]
             command = [str(ROOT / "manage.py"), *role]
+        parent = os.getpid()
         with (self.folder / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
                 [sys.executable, *command],
@@ -79,6 +82,8 @@ class House:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                # nothing outlives the test that started it, however that ends
+                preexec_fn=lambda: proc.die_with_parent(parent),
             )
 
     def children(self, name: str) -> list[psutil.Process]:

@@ -144,6 +144,22 @@ def _writes_a_state(node: ast.AST) -> bool:
     return False
 
 
+def _locks_many_rows_as_they_come(node: ast.AST) -> bool:
+    """An UPDATE of task instances by a list of keys that does not lock them in the order of their keys first (I9)."""
+    text = " ".join(ast.unparse(node).lower().split()) if isinstance(node, ast.Constant | ast.JoinedStr) else ""
+    return "update scheduler_task_instance ti" in text and "unnest(" in text and "for no key update" not in text
+
+
+def test_whoever_updates_many_rows_locks_them_by_key_first() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in sorted(ROOT.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant | ast.JoinedStr) and _locks_many_rows_as_they_come(node)
+    ]
+    assert found == []
+
+
 def test_nobody_else_writes_a_state() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"

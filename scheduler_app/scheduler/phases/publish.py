@@ -21,11 +21,15 @@ WHERE state = 'queued' AND handed_out_at IS NULL AND queued_by_job_id = %(job)s
 ORDER BY priority_weight DESC, queued_when, id LIMIT %(limit)s
 """
 
-#: Guarded by the fence: a row that was cleared, or already started, meanwhile is left as it is.
+#: Guarded by the fence: a row that was cleared, or already started, meanwhile is left as it is. One that somebody holds
+#: is being started: waiting for it, out of key order at that, deadlocked with the runner's claim (seen in its log).
 _STAMP = """
-UPDATE scheduler_task_instance ti SET handed_out_at = %(now)s
-FROM unnest(%(ids)s::bigint[], %(fences)s::bigint[]) AS w(id, fence)
-WHERE ti.id = w.id AND ti.fence = w.fence AND coalesce(ti.state, 'none') = 'queued'
+WITH waiting AS MATERIALIZED (
+    SELECT ti.id FROM scheduler_task_instance ti
+    JOIN unnest(%(ids)s::bigint[], %(fences)s::bigint[]) AS w(id, fence) ON w.id = ti.id AND w.fence = ti.fence
+    WHERE coalesce(ti.state, 'none') = 'queued' ORDER BY ti.id FOR NO KEY UPDATE OF ti SKIP LOCKED
+)
+UPDATE scheduler_task_instance ti SET handed_out_at = %(now)s FROM waiting WHERE ti.id = waiting.id
 """
 
 
