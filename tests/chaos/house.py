@@ -8,10 +8,10 @@ import signal
 import subprocess
 import sys
 import time
-import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psutil
 
@@ -40,8 +40,8 @@ class House:
 
     def __init__(self, folder: Path, database_url: str, *, tasks: int, seconds: float, broker: str = "") -> None:
         self.folder = folder
-        #: of this house alone, on a broker that others may use too
-        self.queue = f"chaos-{uuid.uuid4().hex[:8]}"
+        #: of this database alone, on a broker that others may use too; the same in each play, as the DAG names it
+        self.queue = urlsplit(database_url).path.strip("/").replace("_", "-")
         self.broker = broker
         self.ledger = folder / "ledger"
         self.ledger.touch()
