@@ -63,7 +63,7 @@ class Conf:
         "LocalExecutor", "Executors of a scheduler, separated by commas; the first one runs tasks that name none."
     )
     full_pause_seconds: float = knob(
-        0.005, "Pause of the loop while every slot is taken, so that one pass serves several that are freed.", least=0
+        0.02, "Longest wait of the loop, while every slot is taken, for a quarter of them to be freed.", least=0
     )
     parallelism: int = knob(32, "Task attempts that one local executor runs at once.", least=1)
     max_tis_per_query: int = knob(512, "Task instances that one tick considers for hand-out.", least=1)

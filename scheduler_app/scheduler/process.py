@@ -137,13 +137,22 @@ class SchedulerProcess:
         self.passes += 1
         if done and not self._is_over():
             if not any(executor.slots_available() > 0 for executor in executors.values()):
-                # every slot is taken: a moment later one pass serves several that were freed
-                self.stopping.wait(self.conf.full_pause_seconds)
+                self._let_slots_gather(executors)
         elif not self._is_over():
             idle = self.options.idle_sleep_seconds
             longest = self.conf.idle_poll_seconds if idle is None else idle
             files = [number for executor in executors.values() if (number := executor.fileno()) is not None]
             self.bell.wait(_AGAIN_SECONDS if tick.again else longest, files, self.stopping)
+
+    def _let_slots_gather(self, executors: dict[str, Executor]) -> None:
+        """Every slot is taken: waits, but not for long, until a quarter is free, so that one pass serves several."""
+        deadline = time.monotonic() + self.conf.full_pause_seconds
+        wanted = max(1, self.conf.parallelism // 4)
+        while not self.stopping.is_set() and (left := deadline - time.monotonic()) > 0:
+            if any(executor.slots_available() >= wanted for executor in executors.values()):
+                return
+            files = [number for executor in executors.values() if (number := executor.fileno()) is not None]
+            select.select(files, [], [], left)
 
     def _wait_out(self, error: Exception, failures: int) -> None:
         pause = min(_RETRY_LONGEST_SECONDS, _RETRY_FIRST_SECONDS * 2.0 ** min(failures, 10))

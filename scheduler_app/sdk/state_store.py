@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import datetime as dt
 from typing import Any
 
 from scheduler_app.sdk.runtime import current_port
+
+
+async def _in_a_thread(function: Any, *args: Any) -> Any:
+    import asyncio  # here: with ssl it makes every fork dearer, and few attempts need it
+
+    return await asyncio.to_thread(function, *args)
 
 
 class _NeverExpire:
@@ -42,13 +47,13 @@ class StateStore:
         current_port().delete_state(scope=self._scope, key=None)
 
     async def aget(self, key: str, default: Any = None) -> Any:
-        return await asyncio.to_thread(self.get, key, default)
+        return await _in_a_thread(self.get, key, default)
 
     async def aset(self, key: str, value: Any, retention: Any = None) -> None:
-        await asyncio.to_thread(self.set, key, value, retention)
+        await _in_a_thread(self.set, key, value, retention)
 
     async def adelete(self, key: str) -> None:
-        await asyncio.to_thread(self.delete, key)
+        await _in_a_thread(self.delete, key)
 
     def __repr__(self) -> str:
         return f"<state of {self._scope}>"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import inspect
 import sys
@@ -85,6 +84,8 @@ def deadline_call(context: Any, late: dict[str, Any]) -> Callable[[], Any]:
 def finish(result: Any) -> None:
     """Waits for what an asynchronous callback gave."""
     if inspect.isawaitable(result):
+        import asyncio  # here: with ssl it makes every fork dearer, and few callbacks need it
+
         asyncio.run(_await(result))
 
 

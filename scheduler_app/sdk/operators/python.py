@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -83,6 +82,8 @@ def call_arguments(
 def run_function(function: Callable[..., Any], args: Collection[Any], kwargs: Mapping[str, Any]) -> Any:
     """The result of a plain, async or generator function (whose yielded Metadata describe asset events)."""
     if inspect.iscoroutinefunction(function):
+        import asyncio  # here: with ssl it makes every fork dearer, and few attempts need it
+
         return asyncio.run(function(*args, **kwargs))
     if inspect.isgeneratorfunction(function):
         return take_metadata(function(*args, **kwargs), current_context()["outlet_events"])
