@@ -52,8 +52,9 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
         guard.install()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """One browser for each test process; a test makes a context of its own in it."""
+    """One browser for each module; a test makes a context of its own in it. (While it runs, its loop is that of the
+    thread: in a session's fixture no later test of the process could call ``asyncio.run``.)"""
     with browser.running() as opened:
         yield opened

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import textwrap
 
 import pytest
 
+from scheduler_app.executors.base import HandOut
 from scheduler_app.models import DagModel, Job, TaskInstance, db, transitions
 from tests import rows
 from tests.shapes import parallel, shape
@@ -87,6 +89,17 @@ def test_workers_without_a_dag_folder_run_a_package_and_what_comes_twice_starts_
     assert set(TaskInstance.objects.filter(dag_run=run).values_list("job_id", flat=True)) == {job.pk}
 
 
+def begins_at_last(scheduler: Scheduler, batch: list[HandOut], lines: list[str]) -> None:
+    """A message that was under way when the wire was cut may be lost: it is told again, as the watchdog does it, and
+    the fence lets it begin once."""
+    for _ in range(6):
+        scheduler.hand_out(batch)
+        with contextlib.suppress(AssertionError):
+            wait_for(lambda: scheduler.lines() == lines, 10.0)
+            return
+    raise AssertionError(f"{scheduler.lines()} instead of {lines}")
+
+
 def test_a_cut_wire_is_mended_on_both_sides_and_a_task_that_runs_goes_on(
     scheduler: Scheduler, workers: Workers, wire: Wire
 ) -> None:
@@ -95,8 +108,7 @@ def test_a_cut_wire_is_mended_on_both_sides_and_a_task_that_runs_goes_on(
     scheduler.hand_out(scheduler.queued(run, "p0"))
     wait_for(lambda: scheduler.lines() == ["begin p0"])
     assert wire.cut() >= 4
-    scheduler.hand_out(scheduler.queued(run, "p1"))
-    wait_for(lambda: scheduler.lines() == ["begin p0", "begin p1"])
+    begins_at_last(scheduler, scheduler.queued(run, "p1"), ["begin p0", "begin p1"])
     release(scheduler, "p0")
     release(scheduler, "p1")
     wait_for(lambda: (state_of(run, "p0"), state_of(run, "p1")) == ("success", "success"))
