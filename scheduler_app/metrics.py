@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from prometheus_client import Counter, Gauge, Histogram
 
 _FAST = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
@@ -49,3 +51,16 @@ FILES_PARSED = Counter("dag_processing_files_parsed_total", "DAG files that were
 CALLBACKS_ENDED = Counter("dag_processing_callbacks_total", "Attempts to run a callback.", ["result"])
 TRIGGERS_RUNNING = Gauge("triggers_running", "Triggers that a triggerer holds.", multiprocess_mode="livesum")
 TRIGGERS_ENDED = Counter("triggers_ended_total", "Triggers that fired, failed, or ended their task.", ["result"])
+
+
+_refused_before: set[str] = set()
+
+
+def show_refused(counts: Mapping[str, int]) -> None:
+    """How many were refused by each reason; one that was seen before and is not there now goes to 0.
+
+    (The library cannot clear a gauge's labels where several processes share it.)
+    """
+    _refused_before.update(counts)
+    for reason in _refused_before:
+        TASKS_REFUSED.labels(reason).set(counts.get(reason, 0))

@@ -45,9 +45,7 @@ def run(tick: Tick) -> int:
     pages.admit_resumed()
     if pages.admit_first():
         pages.admit_behind()
-    metrics.TASKS_REFUSED.clear()
-    for code, count in Counter(refusal.code for refusal in pages.refused.values()).items():
-        metrics.TASKS_REFUSED.labels(code).set(count)
+    metrics.show_refused(Counter(refusal.code for refusal in pages.refused.values()))
     failed = _fail_hopeless(pages.refused, tick)
     queued = transitions.tasks("queue", sorted(pages.admitted), tick.now, queued_by_job_id=tick.job_id)
     metrics.TASKS_QUEUED.inc(len(queued))
