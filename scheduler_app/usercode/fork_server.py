@@ -120,6 +120,9 @@ class ForkServer:
             os.setsid()
             proc.become_subreaper()
             self._control.sock.detach()
+            # those of the next requests may be here already: this child could talk on a sibling's wire
+            for fd in self._control.take_fds(len(self._control.fds)):
+                os.close(fd)
             for fd in self.private_fds:
                 if not (role == "zygote" and fd == self._lifeline):
                     os.close(fd)

@@ -20,7 +20,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         yield opened
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def session(house: House, chromium: Any) -> dict[str, Any]:
     """Cookies of somebody who has logged in through the page."""
     context = chromium.new_context(base_url=house.url)
