@@ -32,6 +32,8 @@ CHIPS = (
 @page
 def show(ask: Ask) -> HttpResponse:
     ask.need("view", "dag")
+    # before anything is read: a change that comes in between is then found by the first poll
+    token = page_dags.pulse(access.dags(ask.actor))
     query = ask.request.GET.get("q", "")
     words = page_dags.words_of(query)
     chip = ask.request.GET.get("show") or words.chip or "all"
@@ -48,7 +50,7 @@ def show(ask: Ask) -> HttpResponse:
     context: dict[str, Any] = {
         "section": "scheduler:dags",
         "result": result,
-        "token": page_dags.pulse(access.dags(ask.actor)),
+        "token": token,
         "q": query,
         "chip": chip,
         "order": order,

@@ -56,8 +56,9 @@ class Path:
 @page
 def show(ask: Ask, dag_id: str, run_id: str) -> HttpResponse:
     ask.need("view", "task")
-    run = run_page.find(ask, dag_id, run_id)
+    # before anything is read: a change that comes in between is then found by the first poll
     pulse = page_run.run_pulse(access.runs(ask.actor), dag_id, run_id)
+    run = run_page.find(ask, dag_id, run_id)
     context = {
         "section": "scheduler:runs",
         "tab": "gantt",

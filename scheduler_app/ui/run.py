@@ -24,12 +24,13 @@ def find(ask: Ask, dag_id: str, run_id: str) -> DagRun:
 
 @page
 def show(ask: Ask, dag_id: str, run_id: str) -> HttpResponse:
+    # before anything is read: a change that comes in between is then found by the first poll
+    pulse = page_run.run_pulse(access.runs(ask.actor), dag_id, run_id)
     run = find(ask, dag_id, run_id)
     state = ask.request.GET.get("state")
     number = page_number(ask.request)
     tasks = page_run.run_tasks(run.pk, state=state, page=number)
     shown = dict(tasks.counts).get(state or "", 0) if state else tasks.total
-    pulse = page_run.run_pulse(access.runs(ask.actor), dag_id, run_id)
     return ask.show(
         "run.html",
         {

@@ -42,6 +42,10 @@ def find(ask: Ask, dag_id: str, run_id: str, task_id: str, map_index: int | None
 @page
 def show(ask: Ask, dag_id: str, run_id: str, task_id: str, map_index: int | None = None) -> HttpResponse:
     instance = find(ask, dag_id, run_id, task_id, map_index)
+    token = page_task.pulse(access.task_instances(ask.actor), instance.pk)
+    if instance.state in states.UNFINISHED:
+        # once more, after the token: a change that came in between is shown, or found by the first poll
+        instance = find(ask, dag_id, run_id, task_id, map_index)
     tab = ask.request.GET.get("tab", "log")
     tries = page_task.tries(instance)
     chosen = chosen_try(ask, tries)
@@ -50,7 +54,7 @@ def show(ask: Ask, dag_id: str, run_id: str, task_id: str, map_index: int | None
         "dag": instance.dag_run.dag,
         "run": instance.dag_run,
         "ti": instance,
-        "token": page_task.pulse(access.task_instances(ask.actor), instance.pk),
+        "token": token,
         "held": run.is_held(instance, ask),
         "unfinished": instance.state in states.UNFINISHED,
         "tab": tab if tab in TABS else "log",
