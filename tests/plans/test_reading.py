@@ -39,7 +39,7 @@ OPEN = HOT * RUNNING_PER_DAG * (SCHEDULED + WAITING + QUEUED + RUNNING + DEFERRE
 
 
 @pytest.mark.parametrize(
-    ("order", "budget"), [("-start_date", OPEN + 600), ("end_date", OPEN + 600), ("map_index", 600), ("-id", 600)]
+    ("order", "budget"), [("-start_date", 3 * OPEN), ("end_date", 3 * OPEN), ("map_index", 600), ("-id", 600)]
 )
 def test_a_page_of_all_task_instances(history: None, order: str, budget: int) -> None:
     rows = queries.timed_task_instances(TaskInstance.objects.all())
