@@ -16,6 +16,8 @@ from scheduler_app.conf import conf
 
 #: The channel on which committed work is announced: a hint that ends a sleep, never the work itself.
 CHANNEL = "scheduler_wake"
+#: As above, for runners: a task instance was taken from the attempt that runs it.
+STOP_CHANNEL = "scheduler_stop"
 
 #: SQLSTATEs after which the same transaction may simply be tried again.
 TRANSIENT = frozenset(
@@ -72,6 +74,11 @@ def notify() -> None:
     execute(f"NOTIFY {CHANNEL}")
 
 
+def notify_runners() -> None:
+    """Makes every runner look, once this transaction commits, whether its attempts are still wanted."""
+    execute(f"NOTIFY {STOP_CHANNEL}")
+
+
 def is_transient(error: BaseException) -> bool:
     """Whether the same transaction may succeed when tried again: lost connection, deadlock, restart."""
     cause = error.__cause__ if error.__cause__ is not None else error
@@ -88,6 +95,7 @@ def close() -> None:
 
 __all__ = [
     "CHANNEL",
+    "STOP_CHANNEL",
     "DatabaseError",
     "alias",
     "atomic",
@@ -99,5 +107,6 @@ __all__ = [
     "fetch",
     "is_transient",
     "notify",
+    "notify_runners",
     "on_commit",
 ]

@@ -134,6 +134,9 @@ _TASK_SETS: dict[str, dict[str, str]] = {
 #: The try that these verbs end goes to the history, as "failed" where it had not ended by itself.
 _KEEPS_HISTORY = frozenset({"retry", "clear"})
 
+#: Verbs that may take a row from a living attempt: its runner hears of it at once, not at its next heartbeat.
+_STOPS = frozenset({"restart", "mark_success", "mark_failed", "mark_skipped"})
+
 #: verb → why the run is due for a look (design decision 6); verbs that are not here change nothing a run waits for.
 TASK_WAKES: dict[str, str] = {
     "succeed": "task_ended",
@@ -208,7 +211,10 @@ def tasks(
         return []
     wakes = verb in TASK_WAKES if wake is None else wake
     sql, params = _statement("task", verb, ids, now, columns, fences, wakes)
-    return [row[0] for row in db.fetch(sql, params)]
+    moved = [row[0] for row in db.fetch(sql, params)]
+    if moved and verb in _STOPS:
+        db.notify_runners()
+    return moved
 
 
 def runs(verb: str, ids: Sequence[int], now: datetime, **columns: Any) -> list[int]:

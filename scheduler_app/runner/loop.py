@@ -41,6 +41,8 @@ log = logging.getLogger(__name__)
 Key = tuple[int, int]
 
 _TIDY_SECONDS = 5.0
+#: However many rows are taken from attempts, they ask no more often than this whether they are still wanted.
+_EARLY_BEAT_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ class Runner:
         self._unanswered: list[tuple[Attempt, dict[str, Any]]] = []
         now = clocks.monotonic()
         self._next_beat = now + options.heartbeat_seconds
-        self._last_beat = now
+        self._last_beat = self._last_look = now
         self._next_tidy = now + _TIDY_SECONDS
 
     # What others call
@@ -117,6 +119,10 @@ class Runner:
                 self._listener.done([key])
             elif key in self._running:
                 self._stop(self._running[key], "the executor was told to cancel it.")
+
+    def look_now(self) -> None:
+        """Somebody took task instances from their attempts: ask at once whether ours are among them."""
+        self._next_beat = min(self._next_beat, self._last_look + _EARLY_BEAT_SECONDS)
 
     def step(self, longest_seconds: float) -> None:
         """One pass; sleeps at most so long when there is nothing to do."""
@@ -287,7 +293,7 @@ class Runner:
             attempt.watch_time(now, grace)
         self._children.tick()
         if now >= self._next_beat:
-            self._next_beat = now + self._options.heartbeat_seconds
+            self._next_beat, self._last_look = now + self._options.heartbeat_seconds, now
             self._beat(now)
         if now >= self._next_tidy:
             self._next_tidy = now + _TIDY_SECONDS

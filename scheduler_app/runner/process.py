@@ -57,6 +57,7 @@ class RunnerProcess:
         from scheduler_app.runner import assemble
         from scheduler_app.runner.database import Database
         from scheduler_app.runner.identity import Identity
+        from scheduler_app.runner.stop_bell import StopBell
         from scheduler_app.supervisor.events import Events
 
         values = conf()
@@ -76,6 +77,7 @@ class RunnerProcess:
             self,
             own_sources=options.own_sources,
         )
+        self._bell = StopBell(self._events, self._runner.look_now)
         self._drain_until: float | None = None
         self._stopping = False
         self._gone = False
@@ -85,6 +87,7 @@ class RunnerProcess:
         self._children.preload()
         self._begin()
         while not self._gone and not (self._stopping and self._runner.idle):
+            self._bell.arm()
             self._runner.step(_LONGEST_SECONDS)
             if self._drain_until is not None and self._clocks.monotonic() >= self._drain_until:
                 self._drain_until = None

@@ -19,7 +19,7 @@ from runner.conftest import Place, ti_of
 from scheduler_app import process_tree
 from scheduler_app.conf import Conf
 from scheduler_app.executors.local import LocalExecutor
-from scheduler_app.models import Job
+from scheduler_app.models import Job, db, transitions
 from tests import rows
 from tests.shapes import parallel, shape
 
@@ -149,3 +149,43 @@ while True:
     ti = ti_of(run, "work")
     assert ti.state == "up_for_retry"
     assert ti.reason.startswith("Its executor ended.")
+
+
+@pytest.mark.parametrize("verb", ["restart", "mark_failed"])
+def test_an_attempt_whose_row_is_taken_stops_at_once_and_not_at_the_next_heartbeat(
+    place: Place, knobs: Conf, own_environment: None, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    monkeypatch.setenv("SCHEDULER_TASK_HEARTBEAT_SECONDS", "3600")
+    path = place.file(
+        """
+        @task
+        def work():
+            print("ready")
+            time.sleep(1000)
+        work()
+        """
+    )
+    (run,) = rows.trigger(place.stored(shape("work"), path))
+    local = LocalExecutor(replace(knobs, parallelism=4))
+    local.start(0)
+    try:
+        local.accept(place.queued(run))
+        wait_for(lambda: ti_of(run, "work").try_number == 1 and "ready" in place.log(ti_of(run, "work")))
+        transitions.tasks(verb, [ti_of(run, "work").pk], db.clock())
+        wait_for(lambda: local.slots_available() == 4)
+    finally:
+        local.stop(0)
+    assert rows.states(run) == {"work": {"restart": "up_for_retry", "mark_failed": "failed"}[verb]}
+
+
+def test_a_runner_listens_again_when_its_connection_was_cut(place: Place, local: LocalExecutor) -> None:
+    others = "datname = current_database() AND pid <> pg_backend_pid()"
+    path = place.file("@task\ndef work():\n    print('ready')\n    time.sleep(1000)\nwork()\n")
+    (run,) = rows.trigger(place.stored(shape("work"), path))
+    local.accept(place.queued(run))
+    wait_for(lambda: ti_of(run, "work").try_number == 1 and "ready" in place.log(ti_of(run, "work")))
+    runner = local.describe()["runner_pid"]
+    assert db.fetch(f"SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE {others}") == [(1,)]
+    transitions.tasks("mark_failed", [ti_of(run, "work").pk], db.clock())
+    wait_for(lambda: local.slots_available() == 4)
+    assert local.describe()["runner_pid"] == runner

@@ -1,0 +1,72 @@
+"""Hears, on the runner's own connection, that task instances were taken from the attempts that run them.
+
+A hint and no more (I8): what is missed while the connection is away, the next heartbeat finds.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from typing import Any
+
+import psycopg2
+from django.db import Error
+
+from scheduler_app.models import db
+from scheduler_app.supervisor.events import Events
+
+log = logging.getLogger(__name__)
+
+
+class StopBell:
+    """Calls `ring` for each batch of notifications. :meth:`arm` once a pass, outside transactions."""
+
+    def __init__(self, events: Events, ring: Callable[[], None]) -> None:
+        self._events, self._ring = events, ring
+        self._connection: Any = None
+        #: a copy of the connection's descriptor: it stays ours when Django closes the connection
+        self._fd: int | None = None
+
+    def arm(self) -> None:
+        """Listen on the connection that the process has now, if it is another one than before; hear what came."""
+        connection = db.connection().connection
+        if connection is not self._connection:
+            self._leave()
+            if connection is not None:
+                self._listen(connection)
+        self._hear()
+
+    def _listen(self, connection: Any) -> None:
+        try:
+            db.execute(f"LISTEN {db.STOP_CHANNEL}")
+            self._fd = os.dup(connection.fileno())
+        except (Error, psycopg2.Error, OSError) as error:
+            log.warning("Runner cannot listen for what is to be stopped (%s); heartbeats will tell", error)
+        else:
+            self._events.watch_fd(self._fd, self._readable)
+        self._connection = connection
+
+    def _readable(self) -> None:
+        try:
+            self._connection.poll()
+        except psycopg2.Error:
+            # The server ended it: the next statement finds that out, and the next pass listens on its successor.
+            self._forget_fd()
+            return
+        self._hear()
+
+    def _hear(self) -> None:
+        if self._connection is not None and self._connection.notifies:
+            self._connection.notifies.clear()
+            self._ring()
+
+    def _leave(self) -> None:
+        self._forget_fd()
+        self._connection = None
+
+    def _forget_fd(self) -> None:
+        if self._fd is not None:
+            self._events.forget(self._fd)
+            os.close(self._fd)
+            self._fd = None
