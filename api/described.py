@@ -13,6 +13,7 @@ from .resources import (
     assets,
     backfills,
     bulk_runs,
+    callbacks,
     connections,
     dags,
     hitl,
@@ -92,6 +93,7 @@ LISTS: dict[type, Listed] = {
     connections.ConnectionsView: Listed(params.matching("connection_id", "connection_id"), connections.ORDER),
     records.ImportErrorsView: Listed(records.ImportErrorsView.filters, records.ImportErrorsView.order),
     records.EventLogsView: Listed(records.EventLogsView.filters, records.EventLogsView.order),
+    callbacks.CallbacksView: Listed(callbacks.FILTERS, callbacks.ORDER),
     monitor.JobsView: Listed(monitor.JobsView.filters, monitor.JobsView.order),
 }
 
@@ -119,6 +121,7 @@ BODIES: dict[tuple[type, str], type[bodies.Body] | Entities] = {
     (hitl.DetailView, "PATCH"): hitl.AnswerBody,
     (xcoms.XComsView, "POST"): xcoms.CreateBody,
     (xcoms.XComView, "PATCH"): xcoms.UpdateBody,
+    (callbacks.ReplayView, "POST"): callbacks.ReplayBody,
     (assets.AssetEventsView, "POST"): assets.EventBody,
     (materialize.MaterializeView, "POST"): materialize.MaterializeBody,
     (pools.PoolsView, "POST"): pools.PoolBody,

@@ -12,6 +12,7 @@ from .resources import (
     assets,
     backfills,
     bulk_runs,
+    callbacks,
     connections,
     dags,
     dependencies,
@@ -27,6 +28,7 @@ from .resources import (
     tasks,
     tokens,
     variables,
+    workers,
     xcoms,
 )
 
@@ -135,5 +137,10 @@ urlpatterns = [
     path("importErrors/<str:import_error_id>", records.ImportErrorView.as_view()),
     path("eventLogs", records.EventLogsView.as_view()),
     path("eventLogs/<str:event_log_id>", records.EventLogView.as_view()),
+    # ours alone
+    path("workers", workers.WorkersView.as_view()),
+    path("callbacks", callbacks.CallbacksView.as_view()),
+    path("callbacks/<str:callback_id>", callbacks.CallbackView.as_view()),
+    path("callbacks/<str:callback_id>/replay", callbacks.ReplayView.as_view()),
     re_path(r"^(?P<rest>.*)$", UnknownView.as_view()),
 ]

@@ -34,6 +34,11 @@ def path(folder: Path, dag_id: str, run_id: str, task_id: str, map_index: int, t
     return folder.joinpath(*parts, f"attempt={try_number}.log")
 
 
+def callback_path(folder: Path, dag_id: str, run_id: str, kind: str) -> Path:
+    """The file of a run's callbacks of one kind; those of a task write into the log of its try."""
+    return folder / f"dag_id={_name(dag_id)}" / f"run_id={_name(run_id)}" / f"callback={_name(kind)}.log"
+
+
 def _name(text: str) -> str:
     """A file name for an id: letters of any script stay, other bytes become %XX, long ones end in a digest."""
     name = _SAFE.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode("utf-8", "surrogatepass")), text)

@@ -19,6 +19,7 @@ from scheduler_app.models import (
     AssetEvent,
     AssetQueuedEvent,
     Audit,
+    Callback,
     DagModel,
     DagRun,
     DagVersion,
@@ -96,6 +97,11 @@ def asset_events(actor: Actor) -> QuerySet[AssetEvent]:
 
 def jobs(actor: Actor) -> QuerySet[Job]:
     return Job.objects.all()
+
+
+def callbacks(actor: Actor, verb: str = "view") -> QuerySet[Callback]:
+    """Callbacks of the DAGs that the actor may see or change; the permission is that for their runs."""
+    return _of_dags(Callback.objects.all(), actor, verb)
 
 
 def import_errors(actor: Actor) -> QuerySet[ParseError]:

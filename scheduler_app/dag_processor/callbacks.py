@@ -245,5 +245,4 @@ def log_file(folder: Path, claim: Claim, row: Callback) -> Path:
     if claim.task_id:
         number = row.try_number if row.try_number is not None else claim.try_number
         return attempt_log.path(folder, claim.dag_id, claim.run_id, claim.task_id, claim.map_index, number)
-    of_run = attempt_log.path(folder, claim.dag_id, claim.run_id, "callbacks", -1, 0).parent.parent
-    return of_run / f"callback={row.kind}.log"
+    return attempt_log.callback_path(folder, claim.dag_id, claim.run_id, row.kind)

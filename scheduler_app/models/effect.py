@@ -61,6 +61,11 @@ class CallbackQuerySet(models.QuerySet["Callback"]):
             values["next_at"] = next_at
         return bool(self.filter(pk=callback.pk, state="running", job_id=callback.job_id).update(**values))
 
+    def replay(self, callback_id: int, now: datetime) -> bool:
+        """Due at once with all its attempts before it again, whatever became of it. False while it runs."""
+        waiting = self.filter(pk=callback_id).exclude(state="running")
+        return bool(waiting.update(state="pending", attempts=0, next_at=now, error=None, job_id=None, finished_at=None))
+
     def give_back_orphans(self, now: datetime, lease_seconds: float) -> int:
         """Callbacks whose process is dead are due again: they run at least once."""
         return db.execute(

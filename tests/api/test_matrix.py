@@ -12,7 +12,7 @@ import pytest
 from django.db import transaction
 
 from api import auth_urls, urls
-from scheduler_app.models import Audit, DagVersion
+from scheduler_app.models import Audit, Callback, DagVersion
 from scheduler_app.models.dag import SourceBlob
 from tests.api import published
 from tests.rows import T0
@@ -141,6 +141,10 @@ TABLE: dict[tuple[str, str], tuple[str, int]] = {
     ("GET", "importErrors/{import_error_id}"): (VIEWER, 200),
     ("GET", "eventLogs"): (OP, 200),
     ("GET", "eventLogs/{event_log_id}"): (OP, 200),
+    ("GET", "workers"): (VIEWER, 200),
+    ("GET", "callbacks"): (VIEWER, 200),
+    ("GET", "callbacks/{callback_id}"): (VIEWER, 200),
+    ("POST", "callbacks/{callback_id}/replay"): (USER, 200),
 }
 BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/auth/token"): {"username": "a", "password": "b"},
@@ -175,7 +179,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("PATCH", "connections/{connection_id}"): CONNECTION,
 }
 #: what Airflow's document does not have
-OURS = {"openapi.json"}
+OURS = {"openapi.json", "workers", "callbacks", "callbacks/{callback_id}", "callbacks/{callback_id}/replay"}
 #: ids that there are; a batch is asked of all DAGs and runs
 IDS = {
     "dag_id": "etl",
@@ -193,6 +197,7 @@ IDS = {
     "import_error_id": "1",
     "backfill_id": "1",
     "event_log_id": "1000000000",
+    "callback_id": "1000000000",
     "section": "scheduler",
     "option": "port",
     "xcom_key": "nope",
@@ -235,7 +240,10 @@ def ask(http: Any, method: str, route: str) -> Any:
 
 @pytest.fixture
 def audited(full):
-    """The world, with one row in the audit and the source of the DAG."""
+    """The world, with one row in the audit, a callback, and the source of the DAG."""
+    Callback.objects.create(
+        pk=10**9, kind="dag_failure", dedupe_key="k", dag_id="etl", next_at=T0, created_at=T0, state="failed"
+    )
     Audit.objects.create(pk=10**9, when=T0, event="trigger", dag_id="etl")
     SourceBlob.objects.create(sha256="a" * 64, content=b"print()")
     DagVersion.objects.update(source_sha256="a" * 64)

@@ -13,6 +13,7 @@ from scheduler_app.models import (
     AssetEvent,
     AssetUse,
     Audit,
+    Callback,
     Connection,
     DagModel,
     DagWarning,
@@ -24,6 +25,7 @@ from scheduler_app.models import (
     Trigger,
     Variable,
     XCom,
+    transitions,
 )
 from scheduler_app.secrets import encrypt
 from tests import rows
@@ -56,6 +58,8 @@ COUNTS = {
     "importErrors": 2,
     "eventLogs": 3,
     "jobs": 2,
+    "callbacks": 2,
+    "workers": 8,
     "dagTags": 2,
     "dagStats": 3,
     "dagWarnings": 2,
@@ -87,6 +91,14 @@ def fill(count: int) -> None:
         ParseError.objects.create(timestamp=T0, filename=f"f{n}.py", stack_trace="x")
         Audit.objects.create(when=T0, event="e", dag_id=row.dag_id)
         Job.objects.create(job_type="SchedulerJob", start_date=T0, latest_heartbeat=T0)
+        worker = Job.objects.create(job_type="CeleryWorkerJob", start_date=T0, latest_heartbeat=T0)
+        running = list(TaskInstance.objects.filter(dag_run=run, task_id="c").values_list("pk", flat=True))
+        for verb in ("schedule", "queue", "start"):
+            transitions.tasks(verb, running, T0)
+        TaskInstance.objects.filter(pk__in=running).update(job_id=worker.pk)
+        Callback.objects.create(
+            kind="dag_failure", dedupe_key=f"k{n}", dag_id=row.dag_id, dag_run=run, next_at=T0, created_at=T0
+        )
     TaskInstance.objects.filter(task_id="b").update(trigger_id=trigger.pk)
 
 
