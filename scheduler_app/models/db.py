@@ -74,11 +74,6 @@ def notify() -> None:
     execute(f"NOTIFY {CHANNEL}")
 
 
-def notify_runners() -> None:
-    """Makes every runner look, once this transaction commits, whether its attempts are still wanted."""
-    execute(f"NOTIFY {STOP_CHANNEL}")
-
-
 def is_transient(error: BaseException) -> bool:
     """Whether the same transaction may succeed when tried again: lost connection, deadlock, restart."""
     cause = error.__cause__ if error.__cause__ is not None else error
@@ -107,6 +102,5 @@ __all__ = [
     "fetch",
     "is_transient",
     "notify",
-    "notify_runners",
     "on_commit",
 ]

@@ -4,6 +4,10 @@ A move is one statement: lock the rows in key order, check again that each is in
 for a process's report, that the fence is still its own), update, write the history of the ended try, and wake the run.
 Rows that do not match are left alone; the answer names those that moved (design decision 4).
 
+Whoever moves a row with a living process without its fence takes it away from that process: the same statement makes
+every runner look, once it commits, whether its attempts are still wanted. (A report, which brings its fence, comes from
+the process itself.)
+
 The guard compares ``coalesce(state, 'none')`` on purpose: with ``state = …`` a cached plan may join the partial indexes
 on ``state`` to the unnested arrays, which took 716 ms instead of 21 ms for 1,000 rows.
 """
@@ -134,9 +138,6 @@ _TASK_SETS: dict[str, dict[str, str]] = {
 #: The try that these verbs end goes to the history, as "failed" where it had not ended by itself.
 _KEEPS_HISTORY = frozenset({"retry", "clear"})
 
-#: Verbs that may take a row from a living attempt: its runner hears of it at once, not at its next heartbeat.
-_STOPS = frozenset({"restart", "mark_success", "mark_failed", "mark_skipped"})
-
 #: verb → why the run is due for a look (design decision 6); verbs that are not here change nothing a run waits for.
 TASK_WAKES: dict[str, str] = {
     "succeed": "task_ended",
@@ -211,10 +212,7 @@ def tasks(
         return []
     wakes = verb in TASK_WAKES if wake is None else wake
     sql, params = _statement("task", verb, ids, now, columns, fences, wakes)
-    moved = [row[0] for row in db.fetch(sql, params)]
-    if moved and verb in _STOPS:
-        db.notify_runners()
-    return moved
+    return [row[0] for row in db.fetch(sql, params)]
 
 
 def runs(verb: str, ids: Sequence[int], now: datetime, **columns: Any) -> list[int]:
@@ -247,6 +245,16 @@ def _statement(
     return sql, params
 
 
+def _quoted(values: frozenset[Any]) -> str:
+    return ", ".join(f"'{value or 'none'}'" for value in sorted(values, key=str))
+
+
+_TELL = f"""
+ SELECT moved.id, CASE WHEN locked.was IN ({_quoted(states.WITH_PROCESS)})
+                       THEN pg_notify('{db.STOP_CHANNEL}', '')::text END
+ FROM moved JOIN locked ON locked.id = moved.id"""
+
+
 @functools.cache
 def _sql(kind: str, verb: str, each: tuple[str, ...], alike: tuple[str, ...], fenced: bool, wakes: bool) -> str:
     types, sets = (TASK_COLUMNS, _TASK_SETS) if kind == "task" else (RUN_COLUMNS, _RUN_SETS)
@@ -260,10 +268,12 @@ def _sql(kind: str, verb: str, each: tuple[str, ...], alike: tuple[str, ...], fe
     changes |= sets[verb]
     changes |= {name: f"w.{name}" for name in each}
     changes |= {name: f"%(c_{name})s::{types[name]}" for name in alike}
+    takes_away = kind == "task" and not fenced and states.RUNNING in sources
     parts = [
         f"WITH w AS (SELECT * FROM unnest({', '.join(wanted.values())}) AS w({', '.join(wanted)}))",
         (
-            f", locked AS MATERIALIZED (SELECT {row}.id FROM {table} {row} JOIN w ON w.id = {row}.id"
+            f", locked AS MATERIALIZED (SELECT {row}.id{', ti.state AS was' if takes_away else ''}"
+            f" FROM {table} {row} JOIN w ON w.id = {row}.id"
             f" WHERE coalesce({row}.state, 'none') IN ({_quoted(sources)})"
             f"{f' AND {row}.fence = w.fence' if fenced else ''}"
             f" ORDER BY {row}.id FOR NO KEY UPDATE OF {row})"
@@ -281,7 +291,7 @@ def _sql(kind: str, verb: str, each: tuple[str, ...], alike: tuple[str, ...], fe
             ", woken AS (INSERT INTO scheduler_wake (dag_run_id, task_id, reason, created_at)"
             f" SELECT dag_run_id, task_id, '{TASK_WAKES.get(verb, verb)}', %(now)s FROM moved)"
         )
-    parts.append(" SELECT id FROM moved")
+    parts.append(_TELL if takes_away else " SELECT id FROM moved")
     return "".join(parts)
 
 
@@ -305,7 +315,3 @@ def _move(kind: str, verb: str) -> tuple[frozenset[Any], Any]:
         if verb in table:
             return table[verb]  # type: ignore[return-value]
     raise ValueError(f"engine.states knows no verb {verb!r} for a {kind}")
-
-
-def _quoted(values: frozenset[Any]) -> str:
-    return ", ".join(f"'{value or 'none'}'" for value in sorted(values, key=str))

@@ -1,6 +1,6 @@
 """Hears, on the runner's own connection, that task instances were taken from the attempts that run them.
 
-A hint and no more (I8): what is missed while the connection is away, the next heartbeat finds.
+A hint and no more (I8): with a new connection the runner looks at once, since nobody heard what was said before it.
 """
 
 from __future__ import annotations
@@ -45,14 +45,17 @@ class StopBell:
             log.warning("Runner cannot listen for what is to be stopped (%s); heartbeats will tell", error)
         else:
             self._events.watch_fd(self._fd, self._readable)
+            self._ring()
         self._connection = connection
 
     def _readable(self) -> None:
         try:
             self._connection.poll()
         except psycopg2.Error:
-            # The server ended it: the next statement finds that out, and the next pass listens on its successor.
+            # The server ended it: look now, on a new connection, to which the next pass listens.
             self._forget_fd()
+            db.close()
+            self._ring()
             return
         self._hear()
 

@@ -10,7 +10,7 @@ from scheduler_app import metrics
 from scheduler_app.engine import states
 from scheduler_app.engine.graph import Graph
 from scheduler_app.engine.outcome import Outcome
-from scheduler_app.models import Callback, DagRun, DagWake, TaskInstance, db, transitions
+from scheduler_app.models import Callback, DagRun, DagWake, TaskInstance, transitions
 from scheduler_app.models.effect import Wanted
 from scheduler_app.models.facts import RunRow
 
@@ -44,7 +44,6 @@ def cut_short(ended: Sequence[tuple[RunRow, Graph, Outcome]], now: datetime) -> 
     keys = list(open_tasks.order_by("pk").values_list("pk", "dag_run_id"))
     reason = [reasons[run_id] for _, run_id in keys]
     transitions.tasks("skip", [key for key, _ in keys], now, wake=False, reason=reason)
-    db.notify_runners()
     return end_runs(ended, now)
 
 
