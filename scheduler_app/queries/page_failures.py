@@ -29,6 +29,10 @@ _MASKS: Final = (
 )
 
 
+#: The class of an exception at the begin of a reason: its digits belong to its name ("jinja2.exceptions…").
+_KIND: Final = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*(?=:|$)")
+
+
 @dataclass(frozen=True, slots=True)
 class Failed:
     id: int
@@ -94,9 +98,11 @@ def groups(found: Iterable[Failed]) -> list[Group]:
 def signature(reason: str | None) -> str:
     """The first line of a reason with numbers, dates, addresses and ids masked; "" when there is no reason."""
     text = next((line.strip() for line in (reason or "").splitlines() if line.strip()), "")
+    kind = _KIND.match(text)
+    named, rest = (kind[0], text[kind.end() :]) if kind else ("", text)
     for pattern, mask in _MASKS:
-        text = pattern.sub(mask, text)
-    return text[:LENGTH]
+        rest = pattern.sub(mask, rest)
+    return (named + rest)[:LENGTH]
 
 
 def key_of(text: str) -> str:

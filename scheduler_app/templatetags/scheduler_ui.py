@@ -235,6 +235,12 @@ def is_text(value: Any) -> bool:
 
 
 @register.filter
+def first_line(text: str | None) -> str:
+    """What a list has room for: the first line that is not blank."""
+    return next((line.strip() for line in (text or "").splitlines() if line.strip()), "")
+
+
+@register.filter
 def compact(value: Any) -> str:
     """A value as JSON in one line."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)

@@ -23,6 +23,9 @@ from .worst import worst
 CLOSE_FROM: Final = 60
 NODE_HEIGHT: Final = 38.0
 LONGEST_LABEL: Final = 32
+#: signs of the longest word for a state, "Up for reschedule"
+LONGEST_STATE: Final = 17
+MAPPED: Final = " ×n"
 CACHED: Final = 128
 
 
@@ -123,7 +126,7 @@ def draw(dag: Dag, closed: frozenset[str]) -> Drawing:
     for task in dag.tasks:
         node = stands[task.task_id]
         if node == task.task_id:
-            badge = " ×n" if task.mapped else ""
+            badge = MAPPED if task.mapped else ""
             label = (task.task_display_name or task.task_id).removeprefix(f"{parents.get(node)}.")
             rule = "" if task.trigger_rule == "all_success" else task.trigger_rule
             nodes[node] = Node(node, label + badge, rule or task.shown_operator, (node,), False, rule)
@@ -172,7 +175,9 @@ def _representative(task: str, parents: dict[str, str | None], closed: frozenset
 
 
 def _width(node: Node) -> float:
-    return 30.0 + 6.9 * min(LONGEST_LABEL, max(len(node.label), int(len(node.sub) * 0.86)))
+    """Wide enough for its words, and for any state that is written below them later, with a number for several."""
+    states = LONGEST_STATE + (5 if node.is_group or node.label.endswith(MAPPED) else 0)
+    return 30.0 + 6.9 * min(LONGEST_LABEL, max(len(node.label), int(max(len(node.sub), states) * 0.86)))
 
 
 def _box(

@@ -50,9 +50,9 @@ class Preview:
 
     @property
     def groups(self) -> list[tuple[str, list[TaskInstance]]]:
-        """The first rows by the id of their run."""
+        """The first rows by the id of their run, the oldest run first."""
         found: dict[str, list[TaskInstance]] = {}
-        for row in self.rows[:NAMED]:
+        for row in sorted(self.rows, key=lambda one: (one.dag_run.run_after, one.dag_run_id))[:NAMED]:
             found.setdefault(row.dag_run.run_id, []).append(row)
         return list(found.items())
 

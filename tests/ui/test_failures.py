@@ -30,6 +30,7 @@ from .factory import NOW
         ("blob deadbeef01 lost", "blob … lost"),
         ("\n  first line\nsecond", "first line"),
         ("defaced", "defaced"),
+        ("jinja2.exceptions.UndefinedError: 'x7' is undefined", "jinja2.exceptions.UndefinedError: 'x…' is undefined"),
         (None, ""),
     ],
 )
