@@ -22,6 +22,7 @@ from .resources import (
     pools,
     records,
     runs,
+    state_store,
     task_instance_changes,
     task_instances,
     tasks,
@@ -53,6 +54,7 @@ class Entities:
 _DAGS = (
     *dags.FILTERS,
     params.exact("exclude_stale", read=params.flag),
+    params.exact("is_favorite", read=params.flag),
     params.any_of("tags"),
     params.exact("tags_match_mode", read=params.one_of("any", "all")),
 )
@@ -84,6 +86,9 @@ LISTS: dict[type, Listed] = {
     xcoms.XComView: Listed(
         (*_MAP_INDEX, *(params.exact(name, read=params.flag) for name in ("deserialize", "stringify"))), paged=False
     ),
+    state_store.TaskStatesView: Listed(_MAP_INDEX),
+    state_store.TaskStateView: Listed(_MAP_INDEX, paged=False),
+    state_store.AssetStatesView: Listed(),
     assets.AssetsView: Listed(assets.AssetsView.filters, assets.AssetsView.order),
     assets.AliasesView: Listed(params.matching("name", "name"), assets.AliasesView.order),
     assets.AssetEventsView: Listed(assets.AssetEventsView.filters, assets.AssetEventsView.order),
@@ -106,6 +111,7 @@ BODIES: dict[tuple[type, str], type[bodies.Body] | Entities] = {
     (bulk_runs.RunListView, "POST"): runs.TriggerBody,
     (bulk_runs.RunListView, "PATCH"): Entities(bulk_runs.RunEntity),
     (bulk_runs.ClearRunsView, "POST"): bulk_runs.ClearRunsBody,
+    (bulk_runs.ClearPartitionsView, "POST"): bulk_runs.ClearPartitionsBody,
     (bulk_runs.TaskInstanceListView, "PATCH"): Entities(bulk_runs.TaskEntity),
     (runs.RunsBatchView, "POST"): runs.RunsBatchBody,
     (runs.RunView, "PATCH"): runs.RunPatchBody,
@@ -133,7 +139,11 @@ BODIES: dict[tuple[type, str], type[bodies.Body] | Entities] = {
     (connections.ConnectionsView, "POST"): connections.ConnectionBody,
     (connections.ConnectionsView, "PATCH"): Entities(connections.ConnectionBody),
     (connections.ConnectionTestView, "POST"): connections.ConnectionBody,
+    (connections.EnqueueTestView, "POST"): connections.TestRequestBody,
     (connections.ConnectionView, "PATCH"): connections.ConnectionBody,
+    (state_store.TaskStateView, "PUT"): state_store.TaskValueBody,
+    (state_store.TaskStateView, "PATCH"): state_store.ValueBody,
+    (state_store.AssetStateView, "PUT"): state_store.ValueBody,
 }
 
 #: the envelope of every bulk request

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from scheduler_app import access
 from scheduler_app.access import Actor
-from scheduler_app.actions import mark, notes, selection, task_instances
+from scheduler_app.actions import mark, notes, partitions, selection, task_instances
 from scheduler_app.actions import runs as run_actions
 from scheduler_app.models import db
 from scheduler_app.queries import rows as queries
@@ -164,6 +164,7 @@ class ClearRunsView(Endpoint):
     def post(self, request: Request, dag_id: str) -> Response:
         body = bodies.read(request, ClearRunsBody)
         visible(self.actor, dag_id)
+        _refuse_partition_dates(body)
         run_ids = self._runs(dag_id, body)
         if body["dry_run"]:
             wanted = selection.Wanted(dag_id, runs=run_ids, only_failed=body["only_failed"])
@@ -192,6 +193,53 @@ class ClearRunsView(Endpoint):
             raise errors.Problem(400, "Name the runs: dag_runs, or partition_key.")
         rows = access.runs(self.actor).filter(dag_id=dag_id, partition_key=body["partition_key"])
         return sorted(rows.values_list("run_id", flat=True))
+
+
+class ClearPartitionsBody(bodies.Body):
+    run_id = bodies.Text(required=False, allow_null=True)
+    partition_key = bodies.Text(required=False, allow_null=True)
+    partition_date_start = bodies.Moment(required=False, allow_null=True)
+    partition_date_end = bodies.Moment(required=False, allow_null=True)
+    clear_task_instances = bodies.Flag(default=False)
+    dry_run = bodies.Flag(default=True)
+
+
+class ClearPartitionsView(Endpoint):
+    """Takes runs out of their partition; a count by default."""
+
+    kind = "run"
+    needs = {"POST": ("change", "run")}
+
+    def post(self, request: Request, dag_id: str) -> Response:
+        body = bodies.read(request, ClearPartitionsBody)
+        visible(self.actor, dag_id)
+        _refuse_partition_dates(body)
+        run_id, key = body.get("run_id"), body.get("partition_key")
+        if (run_id is None) == (key is None):
+            raise errors.not_valid("value_error", ["body"], "Exactly one of run_id and partition_key must be given")
+        done = partitions.empty(
+            self.actor,
+            dag_id,
+            self.now,
+            run_id=run_id,
+            partition_key=key,
+            clear_tasks=body["clear_task_instances"],
+            dry_run=body["dry_run"],
+        )
+        return Response(
+            {
+                "dag_runs_cleared": done.runs,
+                "task_instances_cleared": done.task_instances,
+                "dry_run": body["dry_run"],
+            }
+        )
+
+
+def _refuse_partition_dates(body: dict[str, Any]) -> None:
+    """Runs have a partition key here and no date beside it; a window must not be taken for "all"."""
+    for name in ("partition_date_start", "partition_date_end"):
+        if body.get(name) is not None:
+            raise errors.Problem(400, f"Runs have no partition date here, so {name} finds none: use partition_key.")
 
 
 class RunListView(RunsView):

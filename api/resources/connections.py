@@ -149,7 +149,33 @@ class ConnectionTestView(Endpoint):
 
     def post(self, request: Request) -> Response:
         bodies.read(request, ConnectionBody)
-        raise errors.Problem(403, "Testing connections is disabled: hooks run in tasks only. Test it in a task.")
+        raise errors.Problem(403, _TEST_IN_A_TASK)
+
+
+class TestRequestBody(ConnectionBody):
+    commit_on_success = bodies.Flag(default=False)
+    executor = bodies.Text(required=False, allow_null=True)
+    queue = bodies.Text(required=False, allow_null=True)
+
+
+class EnqueueTestView(Endpoint):
+    """The same on a worker: refused likewise, so there is none to ask about."""
+
+    kind = "connection"
+    header = "Airflow-Connection-Test-Token"
+
+    def get(self, request: Request) -> Response:
+        token = request.headers.get(self.header)
+        if token is None:
+            raise errors.not_valid("missing", ["header", self.header.lower()], "Field required")
+        raise errors.Problem(404, "No connection test was found for this token.")
+
+    def post(self, request: Request) -> Response:
+        bodies.read(request, TestRequestBody)
+        raise errors.Problem(403, _TEST_IN_A_TASK)
+
+
+_TEST_IN_A_TASK = "Testing connections is disabled: hooks run in tasks only. Test it in a task."
 
 
 def _row(connection_id: str) -> Connection:

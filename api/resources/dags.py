@@ -13,9 +13,9 @@ from rest_framework.response import Response
 from scheduler_app import access, wire
 from scheduler_app.access import Actor
 from scheduler_app.actions import dags as dag_actions
-from scheduler_app.actions import pause
+from scheduler_app.actions import favourites, pause
 from scheduler_app.engine import states
-from scheduler_app.models import AssetUse, DagModel, DagTag, DagVersion, SourceBlob
+from scheduler_app.models import AssetUse, DagModel, DagTag, DagVersion, Favourite, SourceBlob
 from scheduler_app.queries import rows as queries
 
 from .. import bodies, errors, pages, params
@@ -69,8 +69,6 @@ FILTERS = (
     *params.bounds("dag_run_end_date", "last_run_end"),
     params.any_of("dag_run_state", "last_run_state", params.one_of(*states.RUN_STATES)),
     params.any_of("timetable_type", "timetable__kind"),
-    # nobody has favourites here
-    params.Param("is_favorite", params.flag, lambda rows, value: rows.none() if value else rows),
 )
 ORDER = {
     "dag_id": "dag_id",
@@ -88,6 +86,10 @@ def _listed(actor: Actor, request: Request, table: tuple[params.Param, ...], ver
     rows = queries.with_latest_run(access.dags(actor, verb))
     if params.get(query, "exclude_stale", params.flag, True):
         rows = rows.active()  # type: ignore[attr-defined]
+    wanted = params.get(query, "is_favorite", params.flag)
+    if wanted is not None:
+        own = Exists(Favourite.objects.of(actor.user_id).filter(dag=OuterRef("pk")))
+        rows = rows.filter(own if wanted else ~own)
     mode = params.get(query, "tags_match_mode", params.one_of("any", "all"), "any")
     tags = query.getlist("tags")
     if tags and mode == "any":
@@ -140,6 +142,18 @@ class DagView(Endpoint):
         return Response({"message": f"Deleted DAG {dag_id}"})
 
 
+class FavouriteView(Endpoint):
+    """The DAG becomes one of the caller's favourites, or with ``keep=False`` no longer is."""
+
+    kind = "dag"
+    needs = {"POST": ("view", "dag")}
+    keep = True
+
+    def post(self, request: Request, dag_id: str) -> Response:
+        (favourites.add if self.keep else favourites.remove)(self.actor, dag_id, self.now)
+        return Response(status=204)
+
+
 class DagDetailsView(Endpoint):
     kind = "dag"
 
@@ -153,6 +167,7 @@ class DagDetailsView(Endpoint):
             | _details(row, doc)
             | {
                 "active_runs_count": active,
+                "is_favorite": Favourite.objects.of(self.actor.user_id).filter(dag=row).exists(),
                 "latest_dag_version": documents.version(newest, row.dag_display_name or row.dag_id) if newest else None,
             }
         )
@@ -175,7 +190,6 @@ def _details(row: DagModel, doc: dict[str, Any]) -> dict[str, Any]:
         "default_args": wire.plain(doc.get("default_args", {})),
         "rerun_with_latest_version": None,
         "owner_links": doc.get("owner_links", {}),
-        "is_favorite": False,
         "concurrency": row.max_active_tasks,
     }
 

@@ -49,6 +49,8 @@ class PoolBody(bodies.Body):
 
 class PoolPatchBody(bodies.Body):
     pool = bodies.Text(required=False, allow_null=True, max_length=256)
+    #: the same under the name that answers have
+    name = bodies.Text(required=False, allow_null=True, max_length=256)
     slots = serializers.IntegerField(required=False, allow_null=True, **_INT)
     description = bodies.Text(required=False, allow_null=True)
     include_deferred = bodies.Flag(required=False, allow_null=True)
@@ -112,8 +114,10 @@ class PoolView(Endpoint):
 
     def patch(self, request: Request, pool_name: str) -> Response:
         body = bodies.read(request, PoolPatchBody)
-        known = {"pool", "slots", "description", "include_deferred"}
-        fields = bodies.masked(body, request, known | {"name", "team_name"})
+        if (body.get("pool") or body.get("name") or pool_name) != pool_name:
+            raise errors.Problem(400, "A pool keeps its name: the name in the body differs from that in the path.")
+        known = {"slots", "description", "include_deferred"}
+        fields = bodies.masked(body, request, known | {"pool", "name", "team_name"})
         # null means "as it is", but for the description, which may be emptied
         fields = {k: v for k, v in fields.items() if k in known and (v is not None or k == "description")}
         row = pool_actions.change(self.actor, pool_name, self.now, **fields)

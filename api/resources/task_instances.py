@@ -13,7 +13,8 @@ from scheduler_app import access
 from scheduler_app.access import Actor
 from scheduler_app.actions import selection
 from scheduler_app.engine import states
-from scheduler_app.models import TaskInstance
+from scheduler_app.models import DagRun, TaskInstance
+from scheduler_app.models.graphs import graph_of
 from scheduler_app.queries import merged
 from scheduler_app.queries import rows as queries
 
@@ -183,9 +184,10 @@ class MappedListView(Endpoint):
     def get(self, request: Request, dag_id: str, dag_run_id: str, task_id: str) -> Response:
         run = visible_run(self.actor, dag_id, dag_run_id)
         rows = queries.timed_task_instances(access.task_instances(self.actor)).filter(dag_run=run, task_id=task_id)
+        rows = rows.filter(map_index__gte=0)
         if not rows.exists():
-            raise errors.Problem(404, f"Task id {task_id} not found")
-        rows = params.narrow(rows.filter(map_index__gte=0), MAPPED_FILTERS, request.query_params)
+            _need_mapped(run, task_id)
+        rows = params.narrow(rows, MAPPED_FILTERS, request.query_params)
         return listing(
             "task_instances",
             rows,
@@ -195,6 +197,15 @@ class MappedListView(Endpoint):
             queries.task_instances,
             documents.task_instances,
         )
+
+
+def _need_mapped(run: DagRun, task_id: str) -> None:
+    """404 unless the run's version maps the task: one that is not expanded yet, or over nothing, has an empty list."""
+    graph = graph_of(run.dag_version_id) if run.dag_version_id is not None else None
+    if graph is None or task_id not in graph.tasks:
+        raise errors.Problem(404, f"Task id {task_id} not found")
+    if task_id not in graph.mapped_tasks:
+        raise errors.Problem(404, f"Task id {task_id} is not mapped")
 
 
 class TriesView(Endpoint):

@@ -53,7 +53,7 @@ _USES = _SEES | {
 _OPERATES = (
     _USES
     | {f"{verb}_{kind}" for verb in VERBS for kind in ("pool", "variable", "connection")}
-    | {"view_audit", "view_config", "change_job"}
+    | {"view_audit", "view_config", "change_job", "change_asset", "delete_asset"}
 )
 
 #: Role → what it may do, each the role before it and more. Admin may do everything.

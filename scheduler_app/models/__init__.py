@@ -15,6 +15,7 @@ from .dag import (
 from .dag_wake import DagWake
 from .deadline import Deadline
 from .effect import Audit, Callback, Trigger
+from .favourite import Favourite
 from .job import Job
 from .pool import Pool
 from .run import DagRun, Wake
@@ -43,6 +44,7 @@ __all__ = [
     "DagWake",
     "DagWarning",
     "Deadline",
+    "Favourite",
     "Job",
     "ParseError",
     "Pool",

@@ -11,6 +11,7 @@ from django.db.models import Q
 from . import db
 from .asset import Asset
 from .run import DagRun
+from .task import TaskInstance
 
 #: Keys of a task's state under which a question to a person lies, and its answer (``sdk/operators/hitl.py``).
 QUESTION_KEY = "hitl_question"
@@ -20,6 +21,13 @@ ANSWER_KEY = "hitl_response"
 class TaskStateQuerySet(models.QuerySet["TaskState"]):
     def alive(self, now: datetime) -> TaskStateQuerySet:
         return self.filter(Q(expires_at__isnull=True) | Q(expires_at__gt=now))
+
+    def of_task(self, task: TaskInstance) -> TaskStateQuerySet:
+        return self.filter(dag_run_id=task.dag_run_id, task_id=task.task_id, map_index=task.map_index)
+
+    def shown(self) -> TaskStateQuerySet:
+        """What people see as a task's state: questions to them and their answers are not."""
+        return self.exclude(key__in=(QUESTION_KEY, ANSWER_KEY))
 
     def delete_expired(self, now: datetime, limit: int) -> int:
         """Deletes at most so many entries whose time is over; how many."""

@@ -15,22 +15,37 @@ from django.core.cache import cache
 from django.test import Client
 
 from api import auth
+from scheduler_app.engine.dag import Group as TaskGroup
 from scheduler_app.models import (
     Asset,
     AssetAlias,
     AssetEvent,
     AssetQueuedEvent,
+    AssetState,
     AssetUse,
+    Audit,
+    Backfill,
+    Callback,
     Connection,
+    DagFile,
+    DagRun,
+    DagVersion,
     DagWarning,
+    Favourite,
     Job,
     ParseError,
+    Pool,
     RenderedFields,
+    SourceBlob,
     TaskInstance,
+    TaskState,
     Trigger,
     Variable,
+    XCom,
     transitions,
 )
+from scheduler_app.models.creation import expand
+from scheduler_app.models.state_store import QUESTION_KEY
 from scheduler_app.secrets import encrypt
 from tests import rows
 from tests.api import published
@@ -178,3 +193,57 @@ def full(etl, run):
     ParseError.objects.create(pk=1, timestamp=T0, filename="bad.py", stack_trace="SyntaxError")
     DagWarning.objects.create(dag=etl, warning_type="non-existent pool", message="m", timestamp=T0)
     Job.objects.create(job_type="SchedulerJob", start_date=T0, latest_heartbeat=T0)
+
+
+@pytest.fixture
+def world(full, as_role):
+    """``world("Viewer")`` → requests of a person of that role, in a world that has every id of ``every_route``."""
+    Callback.objects.create(
+        pk=10**9, kind="dag_failure", dedupe_key="k", dag_id="etl", next_at=T0, created_at=T0, state="failed"
+    )
+    Audit.objects.create(pk=10**9, when=T0, event="trigger", dag_id="etl")
+    SourceBlob.objects.create(sha256="a" * 64, content=b"print()")
+    DagVersion.objects.update(source_sha256="a" * 64)
+    DagFile.objects.create(bundle_name="dags", relative_path="etl.py")
+    Pool.objects.create(pool="small", slots=1)
+    extract = TaskInstance.objects.get(dag_id="etl", task_id="extract")
+    own = {"dag_run_id": extract.dag_run_id, "dag_id": "etl", "task_id": "extract"}
+    XCom.objects.create(**own, key="k", value=[1], timestamp=T0)
+    TaskState.objects.create(**own, key="k", value={"n": 0}, updated_at=T0)
+    writer = {"dag_id": "etl", "run_id": "run0", "task_id": "extract", "map_index": -1}
+    AssetState.objects.create(asset_id=1, key="k", value=2, updated_at=T0, updated_by=writer)
+    _flow()
+
+    def person(role: str | None) -> Http:
+        http = as_role(role)
+        if http.user is not None:
+            Favourite.objects.create(dag_id="etl", user_id=str(http.user.pk))
+        return http
+
+    return person
+
+
+def _flow() -> None:
+    """A DAG with a mapped task, a group, a question to people and a partition; and one with a schedule."""
+    daily = {"kind": "cron_trigger", "expression": "0 0 * * *"}
+    groups = (
+        TaskGroup(None, children=({"task": "plain"}, {"task": "twice"}, {"task": "ask"}, {"group": "g"})),
+        TaskGroup("g", children=({"task": "inner"},)),
+    )
+    mapped = {"twice": {"mapped": {"style": "expand", "inputs": {"x": {"xcom": "plain"}}}}}
+    flow = rows.store(shape("plain >> twice; ask; inner", "flow", mapped, groups=groups, timetable=daily))
+    run = rows.trigger(flow, 1, partition_key="p")[0]
+    expand([(run.pk, "twice", 2)])
+    waiting = TaskInstance.objects.get(dag_run=run, task_id="ask")
+    for verb in ("schedule", "queue", "start", "defer"):
+        transitions.tasks(verb, [waiting.pk], at(1))
+    question = {"subject": "Ship it?", "options": ["Yes", "No"], "params": {}}
+    own = {"dag_run": run, "dag_id": "flow", "task_id": "ask"}
+    TaskState.objects.create(**own, key=QUESTION_KEY, value=question, updated_at=at(2))
+    ended = rows.trigger(flow, 1, prefix="ended")[0]
+    DagRun.objects.filter(pk=ended.pk).update(run_id="ended")
+    XCom.objects.create(dag_run=ended, dag_id="flow", task_id="plain", key="return_value", value=7, timestamp=T0)
+    transitions.runs("start", [ended.pk], at(1))
+    transitions.runs("succeed", [ended.pk], at(9))
+    Backfill.objects.create(pk=10**9, dag=flow, from_date=T0, to_date=T0, created_at=T0, updated_at=T0)
+    rows.store(shape("a", "daily", timetable=daily))

@@ -118,3 +118,28 @@ def test_every_mistake_of_a_body_is_named_at_once(http):
         ("body", "name"): "string_type",
         ("body", "slots"): "greater_than_equal",
     }
+
+
+def test_a_pool_keeps_its_name(http):
+    http.post("pools", {"name": "small", "slots": 1})
+    for pool, body in (
+        ("default_pool", {"name": "other", "slots": 1}),
+        ("default_pool", {"pool": "other"}),
+        ("small", {"pool": "large"}),
+    ):
+        assert http.patch(f"pools/{pool}", body).status_code == 400, body
+    assert http.patch("pools/small", {"name": "small", "slots": 2}).json()["slots"] == 2
+    assert [pool["name"] for pool in http.get("pools").json()["pools"]] == ["default_pool", "small"]
+
+
+def test_only_a_mapped_task_has_a_list_of_instances_even_while_it_is_empty(db, http):
+    from tests import rows
+    from tests.shapes import shape
+
+    mapped = {"twice": {"mapped": {"style": "expand", "inputs": {"x": {"xcom": "plain"}}}}}
+    rows.trigger(rows.store(shape("plain >> twice", "flow", tasks=mapped)), 1)
+    tasks = "dags/flow/dagRuns/run0/taskInstances"
+    assert http.get(f"{tasks}/twice/listMapped").json()["task_instances"] == []
+    for task, said in (("plain", "Task id plain is not mapped"), ("nope", "Task id nope not found")):
+        answer = http.get(f"{tasks}/{task}/listMapped")
+        assert (answer.status_code, answer.json()["detail"]) == (404, said)

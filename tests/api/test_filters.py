@@ -8,7 +8,9 @@ import pytest
 
 from api import params
 from scheduler_app.models import AssetEvent
+from tests import rows
 from tests.rows import T0
+from tests.shapes import shape
 
 LISTS = [
     "dags",
@@ -21,7 +23,7 @@ LISTS = [
     "dags/~/dagRuns",
     "dags/~/dagRuns/~/taskInstances",
     "dags/etl/dagRuns/run0/taskInstances",
-    "dags/etl/dagRuns/run0/taskInstances/load/listMapped",
+    "dags/flow/dagRuns/run0/taskInstances/twice/listMapped",
     "dags/~/dagRuns/~/taskInstances/~/xcomEntries",
     "dags/etl/dagRuns/run0/taskInstances/load/xcomEntries",
     "assets",
@@ -37,6 +39,13 @@ LISTS = [
 ]
 #: values of every kind of parameter; each gets the first that it can read
 SAMPLES = ["a", "1", "true", "2026-03-01T12:00:00+00:00", "success", "manual", "non-existent pool", "any"]
+
+
+@pytest.fixture
+def mapped(db):
+    """A DAG with a mapped task, in its first run."""
+    fields = {"mapped": {"style": "expand", "inputs": {"x": {"literal": 2}}}}
+    return rows.trigger(rows.store(shape("twice", "flow", {"twice": fields})))[0]
 
 
 @pytest.fixture
@@ -64,7 +73,7 @@ def sample(param):
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_every_filter_is_answered(http, etl, run, asked, path):
+def test_every_filter_is_answered(http, etl, run, mapped, asked, path):
     from urllib.parse import quote
 
     assert http.get(path).status_code == 200
@@ -78,7 +87,7 @@ NASTY = ["", "%00", "x" * 3000, "99999999999999999999", "%25'"]
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_no_value_of_a_parameter_is_a_500(http, etl, run, asked, path):
+def test_no_value_of_a_parameter_is_a_500(http, etl, run, mapped, asked, path):
     assert http.get(path).status_code == 200
     names = {param.name for used in asked for param in used} | {"limit", "offset", "order_by"}
     answers = {
@@ -88,7 +97,7 @@ def test_no_value_of_a_parameter_is_a_500(http, etl, run, asked, path):
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_every_order_is_answered_up_and_down(http, etl, run, path):
+def test_every_order_is_answered_up_and_down(http, etl, run, mapped, path):
     refused = http.get(f"{path}?order_by=bogus")
     if refused.status_code == 200:
         pytest.skip("this list has one order")
@@ -100,9 +109,6 @@ def test_every_order_is_answered_up_and_down(http, etl, run, path):
 
 
 def test_a_name_pattern_finds_the_runs_of_the_dags_that_fit(http, etl, run):
-    from tests import rows
-    from tests.shapes import shape
-
     rows.trigger(rows.store(shape("a", "other")))
     found = {
         query: [run["dag_id"] for run in http.get(f"dags/~/dagRuns?{query}").json()["dag_runs"]]

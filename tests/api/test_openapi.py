@@ -9,10 +9,10 @@ import pytest
 from drf_spectacular.validation import validate_schema
 
 from api import bodies, bulk, openapi, params
-from tests.api.test_filters import LISTS
-from tests.api.test_matrix import ADMIN, BODIES, TABLE, ask, audited, routes
+from tests.api.every_route import ADMIN, BODIES, TABLE, ask, routes
+from tests.api.test_filters import LISTS, mapped
 
-__all__ = ["audited"]
+__all__ = ["mapped"]
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_it_says_who_may(document):
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_every_filter_that_a_list_reads_is_described(http, etl, run, document, monkeypatch, path):
+def test_every_filter_that_a_list_reads_is_described(http, etl, run, mapped, document, monkeypatch, path):
     read = set()
     narrow = params.narrow
 
@@ -80,13 +80,11 @@ def test_every_filter_that_a_list_reads_is_described(http, etl, run, document, m
         assert {word for word in described["order_by"]["items"]["enum"] if word[0] != "-"} == set(words)
 
 
-def test_every_body_that_an_endpoint_reads_is_described_and_takes_what_the_matrix_sends(
-    audited, as_role, document, monkeypatch
-):
+def test_every_body_that_an_endpoint_reads_is_described_and_takes_what_the_matrix_sends(world, document, monkeypatch):
     read = []
     real = bodies.read
     monkeypatch.setattr(bodies, "read", lambda request, kind: read.append(kind) or real(request, kind))
-    http, wrong = as_role(ADMIN), {}
+    http, wrong = world(ADMIN), {}
     for method, route in TABLE:
         read.clear()
         ask(http, method, route)
