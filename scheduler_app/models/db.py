@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
+import psycopg2
 from django.db import DatabaseError, InterfaceError, OperationalError, connections, transaction
 
 from scheduler_app.conf import conf
@@ -19,9 +20,14 @@ CHANNEL = "scheduler_wake"
 #: As above, for runners: a task instance was taken from the attempt that runs it.
 STOP_CHANNEL = "scheduler_stop"
 
-#: SQLSTATEs after which the same transaction may simply be tried again.
+#: SQLSTATEs after which the same transaction may simply be tried again: it lost a conflict; the server stops, starts,
+#: lacks memory, disk or connections; or this server has become a standby and the next connection finds the new one.
 TRANSIENT = frozenset(
-    {"40001", "40P01", "55P03", "57P01", "57P02", "57P03", "53300", "08000", "08001", "08003", "08006"}
+    {
+        *("40001", "40P01", "55P03"),
+        *("57P01", "57P02", "57P03", "53000", "53100", "53200", "53300", "25006"),
+        *("08000", "08001", "08003", "08004", "08006", "08007"),
+    }
 )
 
 
@@ -80,7 +86,9 @@ def is_transient(error: BaseException) -> bool:
     state = getattr(cause, "pgcode", None)
     if state is not None:
         return state in TRANSIENT
-    return isinstance(error, (InterfaceError, OperationalError))
+    if type(cause) is psycopg2.DatabaseError:
+        return True  # no answer from the server at all: it went away in the middle, and libpq had not noticed yet
+    return isinstance(error, (InterfaceError, OperationalError, psycopg2.InterfaceError, psycopg2.OperationalError))
 
 
 def close() -> None:
