@@ -12,7 +12,6 @@ import argparse
 import json
 import logging
 import os
-import resource
 import statistics
 import tempfile
 import time
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.database import reexec_with_embedded, throwaway
+from bench.processes import Meter
 
 DAG_FILE = """
 import os, time
@@ -66,8 +66,8 @@ def store_dags(folder: Path) -> None:
     pool.close()
 
 
-def run_dag(dag_id: str, knobs: Any) -> dict[str, Any]:
-    """One run of the DAG through a scheduler process's own loop; seconds until it has succeeded."""
+def run_dag(dag_id: str, knobs: Any, tasks: int) -> dict[str, Any]:
+    """One run of the DAG through a scheduler process's own loop; seconds until it has succeeded, and whose CPU."""
     from scheduler_app.models import DagModel, DagRun, db
     from scheduler_app.scheduler.process import Options, SchedulerProcess, make_executors
     from tests import rows
@@ -76,6 +76,7 @@ def run_dag(dag_id: str, knobs: Any) -> dict[str, Any]:
     dag = DagModel.objects.get(pk=dag_id)
     seen = {"next": 0.0, "state": "queued", "began": 0.0, "ended": 0.0}
     runs: list[DagRun] = []
+    meter = Meter()
 
     def over() -> bool:
         now = time.monotonic()
@@ -85,6 +86,7 @@ def run_dag(dag_id: str, knobs: Any) -> dict[str, Any]:
             if executor.describe()["runner_job_id"] is None:
                 executor.slots_available()
                 return False
+            meter.start(executor.describe()["runner_pid"])
             runs.extend(rows.trigger(dag, now=db.clock(), prefix=f"bench{time.time_ns()}_"))
             seen["began"] = now
         if now < seen["next"]:
@@ -92,12 +94,15 @@ def run_dag(dag_id: str, knobs: Any) -> dict[str, Any]:
         seen["next"] = now + 0.02
         state = DagRun.objects.values_list("state", flat=True).get(pk=runs[0].pk)
         seen["ended"] = now
+        if state in ("success", "failed"):
+            meter.stop()
         return state in ("success", "failed")
 
     process = SchedulerProcess(knobs, Options(until=over, idle_sleep_seconds=0.05), executors)
     process.run()
     state = DagRun.objects.get(pk=runs[0].pk).state
-    return {"state": state, "seconds": round(seen["ended"] - seen["began"], 3), "passes": process.passes}
+    seconds = seen["ended"] - seen["began"]
+    return {"state": state, "seconds": round(seconds, 3), "passes": process.passes, **meter.split(tasks, seconds)}
 
 
 def gaps(ledger: Path) -> list[float]:
@@ -108,11 +113,6 @@ def gaps(ledger: Path) -> list[float]:
         if dag_id == "chain":
             found[int(task_id[1:])] = (float(began), float(ended))
     return [1000 * (found[n + 1][0] - found[n][1]) for n in range(len(found) - 1)]
-
-
-def cpu_seconds() -> float:
-    usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in usage)
 
 
 def main() -> None:
@@ -141,19 +141,14 @@ def measure(options: argparse.Namespace, folder: Path, ledger: Path) -> None:
     logging.disable(logging.INFO)
     rows.default_pool(1_000_000)
     store_dags(folder)
-    before = cpu_seconds()
-    wide = run_dag("wide", conf())
-    wide |= {
-        "shape": f"wide_{options.tasks}",
-        "slots": options.slots,
-        "tasks_per_s": round(options.tasks / wide["seconds"], 1),
-        "cpu_ms_per_task": round(1000 * (cpu_seconds() - before) / options.tasks, 2),
-    }
-    print(json.dumps(wide))
-    chain = run_dag("chain", conf())
+    wide = run_dag("wide", conf(), options.tasks)
+    wide |= {"shape": f"wide_{options.tasks}", "slots": options.slots}
+    print(json.dumps(wide | {"tasks_per_s": round(options.tasks / wide["seconds"], 1)}))
+    chain = run_dag("chain", conf(), options.chain)
     found = sorted(gaps(ledger))
     chain |= {
         "shape": f"chain_{options.chain}",
+        "tasks_per_s": round(options.chain / chain["seconds"], 1),
         "gap_ms_p50": round(statistics.median(found), 2),
         "gap_ms_p95": round(found[int(0.95 * (len(found) - 1))], 2),
     }

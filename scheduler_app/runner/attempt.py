@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from scheduler_app.engine import states
 from scheduler_app.runner.buffers import Buffer, Owner
 from scheduler_app.runner.claims import Claim
+from scheduler_app.runner.decide import Decision
 from scheduler_app.runner.heartbeats import Beat
 from scheduler_app.runner.outcomes import Report
 from scheduler_app.supervisor.base import Exit
@@ -15,8 +17,14 @@ from scheduler_app.supervisor.child import Child
 _BUFFERED = frozenset({"set_xcom", "delete_xcom", "set_rendered_fields", "mask_secret"})
 
 
+#: Outcomes after which no other process of the same task instance may begin: they need not wait for this one's end.
+_FINAL = frozenset({states.SUCCESS, states.SKIPPED})
+
+
 class Home(Protocol):
     """The runner."""
+
+    def said(self, attempt: Attempt) -> None: ...
 
     def asked(self, attempt: Attempt, request: dict[str, Any]) -> None: ...
 
@@ -31,6 +39,11 @@ class Attempt:
         self.child: Child | None = None
         self.buffer = Buffer()
         self.outcome: dict[str, Any] | None = None
+        #: its outcome waits to be written, or is
+        self.reported = False
+        #: the outcome is written; what was decided, None when its row had moved on
+        self.written = False
+        self.decision: Decision | None = None
         #: the row is somebody else's by now: what this attempt reports is not written
         self.foreign = False
         #: why we ended it, for the row's reason
@@ -51,6 +64,9 @@ class Attempt:
         op = message.get("op")
         if op == "outcome":
             self.outcome = message
+        elif op == "end":
+            if not self.reported and self.outcome is not None and self.outcome["state"] in _FINAL:
+                self._home.said(self)
         elif op in _BUFFERED:
             self._keep(message)
             if "id" in message:

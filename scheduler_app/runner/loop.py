@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -41,6 +41,8 @@ log = logging.getLogger(__name__)
 Key = tuple[int, int]
 
 _TIDY_SECONDS = 5.0
+#: A process that said its last word and is not gone after this is killed.
+_LINGER_SECONDS = 5.0
 #: However many rows are taken from attempts, they ask no more often than this whether they are still wanted.
 _EARLY_BEAT_SECONDS = 0.1
 
@@ -86,8 +88,10 @@ class Runner:
         self._database = Database(clocks.monotonic)
         self._waiting: deque[Key] = deque()
         self._running: dict[Key, Attempt] = {}
-        #: ended, not written yet
+        #: said how they ended, or are gone; not written yet
         self._ended: list[tuple[Attempt, Report]] = []
+        #: written and gone: their slots are free, which the listener is not told yet
+        self._over: list[Attempt] = []
         self._unanswered: list[tuple[Attempt, dict[str, Any]]] = []
         now = clocks.monotonic()
         self._next_beat = now + options.heartbeat_seconds
@@ -103,7 +107,7 @@ class Runner:
 
     @property
     def idle(self) -> bool:
-        return not (self._waiting or self._running or self._ended)
+        return not (self._waiting or self._running or self._ended or self._over)
 
     def accept(self, keys: Iterable[Key]) -> None:
         """Take hand-outs; those that are known already are not taken twice."""
@@ -128,7 +132,7 @@ class Runner:
         """One pass; sleeps at most so long when there is nothing to do."""
         self._database.next_pass()
         self._events.poll(self._sleep_seconds(longest_seconds))
-        for part in (self._answer_again, self._write, self._start, self._watch):
+        for part in (self._answer_again, self._write, self._release, self._start, self._watch):
             try:
                 part()
             except DatabaseAway:
@@ -177,9 +181,20 @@ class Runner:
         else:
             attempt.child.answer(request, ok=ok)
 
+    def said(self, attempt: Attempt) -> None:
+        """Nothing of the task runs any more: the outcome need not wait until the kernel has put its process away."""
+        attempt.reported = True
+        self._ended.append((attempt, attempt.report(Exit(0))))
+        if attempt.child is not None:
+            attempt.child.linger(self._clocks.monotonic() + _LINGER_SECONDS)
+
     def over(self, attempt: Attempt, exit: Exit) -> None:
         self._running.pop(attempt.key, None)
-        self._ended.append((attempt, attempt.report(exit)))
+        if not attempt.reported:
+            attempt.reported = True
+            self._ended.append((attempt, attempt.report(exit)))
+        elif attempt.written:
+            self._over.append(attempt)
 
     # The steps
 
@@ -195,9 +210,7 @@ class Runner:
         foreign = [attempt for attempt, report in self._ended if attempt.foreign and report.outcome is None]
         if foreign:
             self._ended = [(one, report) for one, report in self._ended if not one.foreign or report.outcome]
-            self._listener.done([attempt.key for attempt in foreign])
-            for attempt in foreign:
-                _close(attempt, None)
+            self._settle(foreign, {})
         while self._ended and not self._database.away:
             batch = self._ended[:BATCH]
             try:
@@ -205,9 +218,21 @@ class Runner:
             except DatabaseAway:
                 return
             del self._ended[: len(batch)]
-            self._listener.done([attempt.key for attempt, _ in batch])
-            for attempt, _ in batch:
-                _close(attempt, decided.get(attempt.claim.ti_id))
+            self._settle([attempt for attempt, _ in batch], decided)
+
+    def _settle(self, attempts: Sequence[Attempt], decided: Mapping[int, Decision]) -> None:
+        for attempt in attempts:
+            attempt.written, attempt.decision = True, decided.get(attempt.claim.ti_id)
+            if attempt.key not in self._running:
+                self._over.append(attempt)
+
+    def _release(self) -> None:
+        """Tell whose slots are free: nothing of them is left to write, and no process."""
+        if self._over:
+            over, self._over = self._over, []
+            self._listener.done([attempt.key for attempt in over])
+            for attempt in over:
+                _close(attempt)
 
     def _write_batch(self, reports: list[Report]) -> dict[int, Decision]:
         """One transaction; when a row makes it fail, halves until that row stands alone."""
@@ -300,7 +325,7 @@ class Runner:
             self._children.tidy()
 
     def _beat(self, monotonic: float) -> None:
-        attempts = list(self._running.values())
+        attempts = [attempt for attempt in self._running.values() if not attempt.reported]
         taken = [attempt.buffer.take() for attempt in attempts]
         beats = [attempt.beat(buffer) for attempt, buffer in zip(attempts, taken, strict=True)]
         try:
@@ -332,7 +357,7 @@ class Runner:
         attempt.stop(why, self._clocks.monotonic(), self._options.kill_grace_seconds)
 
     def _sleep_seconds(self, longest: float) -> float:
-        if (self._ended or self._unanswered) and not self._database.away:
+        if self._over or ((self._ended or self._unanswered) and not self._database.away):
             return 0.0
         if self._waiting and len(self._running) < self._options.slots and not self._database.away:
             return 0.0
@@ -345,9 +370,9 @@ class Runner:
         return max(0.0, min(longest, min(times) - now, longest if due is None else due))
 
 
-def _close(attempt: Attempt, decision: Decision | None) -> None:
+def _close(attempt: Attempt) -> None:
     if attempt.child is not None:
-        attempt.child.log.write(*_last_words(decision, attempt.stopped_for))
+        attempt.child.log.write(*_last_words(attempt.decision, attempt.stopped_for))
         attempt.child.close_log()
 
 

@@ -81,6 +81,11 @@ class Child:
             self.kill_at = monotonic + grace_seconds
             self.signal(signal.SIGTERM)
 
+    def linger(self, until: float) -> None:
+        """It has nothing more to do: its tree is killed when it is not gone by then (monotonic)."""
+        if self.kill_at is None:
+            self.kill_at = until
+
     def signal(self, number: int) -> None:
         if self._send_signal is None:
             self._early_signal = number

@@ -61,13 +61,13 @@ def run_attempt(
         port.own = (own["dag_id"], own["run_id"], own["task_id"], own["map_index"])
         proc.set_name(f"task {own['task_id']}")
         os.environ.update(message.get("environment", {}))
-        outcome = _run(start, port, bag, work, writer)
-        port.send_outcome(outcome)
+        port.send_outcome(_run(start, port, bag, work, writer))
+        _wind_up(writer)
+        port.send_end()
     except (OSError, EOFError):
         # The supervisor is gone, and with it everything that we could report to.
-        return 1
-    finally:
         _wind_up(writer)
+        return 1
     return 0
 
 

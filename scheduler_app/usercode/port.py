@@ -286,6 +286,10 @@ class WirePort:
             said["error"] = self._masks.clean_all(said["error"])
         self.tell("outcome", **said)
 
+    def send_end(self) -> None:
+        """After the outcome, the exit handlers and the threads: nothing of the task runs in this process any more."""
+        self.tell("end")
+
 
 def decode(document: Json) -> Any:
     """A value in a process of user code: classes are rebuilt."""
