@@ -29,7 +29,7 @@ from scheduler_app.models import (
 )
 from scheduler_app.secrets import encrypt
 from tests import rows
-from tests.api.test_matrix import IDS, routes
+from tests.api.every_route import IDS, routes
 from tests.rows import T0
 from tests.shapes import shape
 
@@ -38,7 +38,7 @@ LOGIN = 1
 COUNTS = {
     "dags": 3,
     "dags?order_by=-last_run_start_date&tags=t": 3,
-    "dags/dag0/details": 4,
+    "dags/dag0/details": 5,
     "dags/dag0/tasks": 2,
     "dags/dag0/dagVersions": 3,
     "dags/~/dagRuns": 2,
