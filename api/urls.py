@@ -17,6 +17,7 @@ from .resources import (
     dags,
     dependencies,
     hitl,
+    limits,
     logs,
     materialize,
     monitor,
@@ -135,6 +136,8 @@ urlpatterns = [
     # what an operator keeps
     path("pools", pools.PoolsView.as_view()),
     path("pools/<path:pool_name>", pools.PoolView.as_view()),
+    path("limits", limits.LimitsView.as_view()),
+    path("limits/<path:limit_name>", limits.LimitView.as_view()),
     path("variables", variables.VariablesView.as_view()),
     path("variables/<path:variable_key>", variables.VariableView.as_view()),
     path("connections", connections.ConnectionsView.as_view()),

@@ -26,6 +26,8 @@ NAMES = {
     "future": "Execution Date",
     "mapping": "Mapped dependencies have succeeded",
     "pool_full": "Pool Slots Available",
+    "limit_full": "Limit Available",
+    "rate_full": "Rate Available",
     "max_active_tasks": "Dag Max Active Tasks",
     "max_active_tis_per_dag": "Task Concurrency",
     "max_active_tis_per_dagrun": "Task Concurrency",

@@ -18,6 +18,7 @@ KINDS: Final[dict[str, str]] = {
     "task": "taskinstance",
     "xcom": "xcom",
     "pool": "pool",
+    "limit": "limit",
     "variable": "variable",
     "connection": "connection",
     "asset": "asset",
@@ -35,7 +36,7 @@ KINDS: Final[dict[str, str]] = {
 _SEES = frozenset(
     f"view_{kind}"
     for kind in ("dag", "dag_version", "run", "task", "xcom", "asset", "asset_event", "import_error", "warning", "job")
-) | {"view_pool", "view_queued_event", "view_provider"}
+) | {"view_pool", "view_limit", "view_queued_event", "view_provider"}
 _USES = _SEES | {
     "change_dag",
     "delete_dag",
@@ -52,7 +53,7 @@ _USES = _SEES | {
 }
 _OPERATES = (
     _USES
-    | {f"{verb}_{kind}" for verb in VERBS for kind in ("pool", "variable", "connection")}
+    | {f"{verb}_{kind}" for verb in VERBS for kind in ("pool", "limit", "variable", "connection")}
     | {"view_audit", "view_config", "change_job", "change_asset", "delete_asset"}
 )
 

@@ -17,7 +17,7 @@ from scheduler_app.conf import Conf
 from scheduler_app.models import AssetUse, DagFile, DagModel, DagWarning, ParseError, db
 from scheduler_app.runner.decide import storable
 
-from . import assets, definition, intervals, versions
+from . import assets, definition, intervals, limits, versions
 from .bundle import Bundle
 from .scan import Stamp
 
@@ -193,6 +193,7 @@ def _store_warnings(work: _Store, row: DagModel, document: Json, varying: tuple[
         if warning.get("dag_id") == row.pk
     }
     wanted |= {("non-existent pool", text) for text in definition.missing_pools(document)}
+    wanted |= {("limit", text) for text in limits.declare(row, document)}
     found = {(warning.warning_type, warning.message): warning for warning in row.warnings.all()}
     if varying:
         wanted.add((versions.VARYING, versions.varying_text(varying)))

@@ -8,9 +8,11 @@ count against which limit is said by ``states.ACTIVE`` and ``states.OCCUPYING``;
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
+from scheduler_app.engine.limits import Allowance, Take, first_obstacle
 from scheduler_app.engine.wording import counted
 
 
@@ -29,20 +31,24 @@ class Candidate(NamedTuple):
     max_active_tasks: int = 0
     max_active_tis_per_dag: int | None = None
     max_active_tis_per_dagrun: int | None = None
-    #: names of the keyed limits that it counts against
-    limits: tuple[str, ...] = ()
-    #: it has been scheduled for so long that free slots of its pool are kept for it, if it is wide
+    #: what it takes of the keyed limits
+    limits: tuple[Take, ...] = ()
+    #: it has been scheduled for so long that free slots of its pool and limits are kept for it, if it is wide
     overdue: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a candidate got no slot. ``never``: no end of another task changes it; the instance should fail by it."""
+    """Why a candidate got no slot. ``never``: no end of another task changes it; the instance should fail by it.
+
+    ``until``: when time alone takes the obstacle away (a rate).
+    """
 
     code: str
     text: str
     facts: dict[str, Any] = field(default_factory=dict)
     never: bool = False
+    until: datetime | None = None
 
 
 class Admission(NamedTuple):
@@ -64,17 +70,19 @@ class Room:
     dags: dict[str, int] = field(default_factory=dict)
     tasks: dict[tuple[str, str], int] = field(default_factory=dict)
     run_tasks: dict[tuple[Any, str], int] = field(default_factory=dict)
-    #: keyed limit → how many, and in use
-    limits: dict[str, int] = field(default_factory=dict)
-    limits_used: dict[str, int] = field(default_factory=dict)
+    #: keyed limits by name
+    limits: dict[str, Allowance] = field(default_factory=dict)
     #: what ``max_active_tasks`` counts: the instances of a run (Airflow 3) or of the DAG (Airflow 2)
     max_active_tasks_per: Literal["run", "dag"] = "run"
     #: pool → the overdue wide instance for which its free slots are kept
     reserved: dict[str, Any] = field(default_factory=dict)
+    #: keyed limit → the overdue instance that takes several units, for which what is free of it is kept
+    limits_reserved: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("executors", "pool_used", "runs", "dags", "tasks", "run_tasks", "limits_used", "reserved"):
+        for name in ("executors", "pool_used", "runs", "dags", "tasks", "run_tasks", "reserved", "limits_reserved"):
             setattr(self, name, dict(getattr(self, name)))
+        self.limits = {name: replace(limit) for name, limit in self.limits.items()}
 
     def charge(self, c: Candidate) -> None:
         """Count one admitted candidate everywhere."""
@@ -84,8 +92,8 @@ class Room:
         self.dags[c.dag_id] = self.dags.get(c.dag_id, 0) + 1
         self.tasks[c.dag_id, c.task_id] = self.tasks.get((c.dag_id, c.task_id), 0) + 1
         self.run_tasks[c.run_id, c.task_id] = self.run_tasks.get((c.run_id, c.task_id), 0) + 1
-        for name in c.limits:
-            self.limits_used[name] = self.limits_used.get(name, 0) + 1
+        for name, units in c.limits:
+            self.limits[name].charge(units)
 
 
 def admit(candidates: Iterable[Candidate], room: Room) -> Admission:
@@ -105,7 +113,7 @@ def admit(candidates: Iterable[Candidate], room: Room) -> Admission:
 
 
 def refuse(c: Candidate, room: Room) -> Refusal | None:
-    """The first limit in a candidate's way, or None. Its pool comes last, so that a pool's slots are kept only for
+    """What is in a candidate's way, or None. Its pool and the keyed limits come last, so that slots are kept only for
     an overdue wide candidate that nothing else holds back."""
     total = room.pool_slots.get(c.pool)
     if total is None:
@@ -113,7 +121,25 @@ def refuse(c: Candidate, room: Room) -> Refusal | None:
         return Refusal("pool_unknown", text, {"pool": c.pool})
     if 0 <= total < c.pool_slots:
         return _too_wide(c, total)
-    return _refuse_by_limit(c, room) or _refuse_by_executor(c, room) or _refuse_by_pool(c, room, total)
+    refusal = _refuse_by_limit(c, room) or _refuse_by_executor(c, room)
+    if refusal is not None:
+        return refusal
+    by_pool = _refuse_by_pool(c, room, total)
+    by_key = _refuse_by_keyed_limit(c, room) if c.limits else None
+    if c.overdue:
+        _reserve(c, room, by_pool, by_key)
+    return by_key or by_pool
+
+
+def _reserve(c: Candidate, room: Room, by_pool: Refusal | None, by_key: Refusal | None) -> None:
+    """Keeps what is free for a candidate that needs several and waited long, unless something of another kind holds it
+    back: what is kept would lie idle for as long as that lasts."""
+    wide_in_pool = by_pool is not None and by_pool.code == "pool_full" and c.pool_slots > 1
+    wide_in_limit = by_key is not None and by_key.code in ("limit_full", "rate_full") and by_key.facts["needs"] > 1
+    if wide_in_pool and (by_key is None or wide_in_limit):
+        room.reserved[c.pool] = c.id
+    if wide_in_limit and by_key is not None and (by_pool is None or wide_in_pool):
+        room.limits_reserved[by_key.facts["name"]] = c.id
 
 
 def _too_wide(c: Candidate, total: int) -> Refusal:
@@ -138,10 +164,6 @@ def _refuse_by_limit(c: Candidate, room: Room) -> Refusal | None:
         if used >= c.max_active_tis_per_dagrun:
             what = f"{counted(used, 'active instance')} of task {c.task_id} in its run"
             return _full("max_active_tis_per_dagrun", what, c.max_active_tis_per_dagrun, used)
-    for name in c.limits:
-        used, limit = room.limits_used.get(name, 0), room.limits.get(name)
-        if limit is not None and used >= limit:
-            return _full("limit_full", f"limit {name} is used {counted(used, 'time')}", limit, used, name)
     return None
 
 
@@ -169,12 +191,21 @@ def _refuse_by_pool(c: Candidate, room: Room, total: int) -> Refusal | None:
         return Refusal("pool_reserved", text, {**facts, "reserved_for": holder})
     if used + c.pool_slots <= total:
         return None
-    if c.pool_slots > 1 and c.overdue:
-        room.reserved[c.pool] = c.id
     text = f"Pool {c.pool} has {max(total - used, 0)} of {total} slots free; it needs {c.pool_slots}."
     return Refusal("pool_full", text, facts)
 
 
-def _full(code: str, what: str, limit: int, used: int, name: str = "") -> Refusal:
-    facts: dict[str, Any] = {"limit": limit, "used": used} | ({"name": name} if name else {})
-    return Refusal(code, f"{what[0].upper()}{what[1:]}, and {name or code} is {limit}.", facts)
+def _refuse_by_keyed_limit(c: Candidate, room: Room) -> Refusal | None:
+    for name, _ in c.limits:
+        holder = room.limits_reserved.get(name)
+        if holder is not None and holder != c.id:
+            text = (
+                f"What is free of limit {name} is kept for task instance {holder}, which takes several and waited long."
+            )
+            return Refusal("limit_reserved", text, {"name": name, "reserved_for": holder})
+    obstacle = first_obstacle(c.limits, room.limits)
+    return None if obstacle is None else Refusal(*obstacle)
+
+
+def _full(code: str, what: str, limit: int, used: int) -> Refusal:
+    return Refusal(code, f"{what[0].upper()}{what[1:]}, and {code} is {limit}.", {"limit": limit, "used": used})

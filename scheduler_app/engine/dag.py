@@ -65,6 +65,9 @@ class Task:
     weight: int | None = None
     max_active_tis_per_dag: int | None = None
     max_active_tis_per_dagrun: int | None = None
+    #: keyed limits, by name: {"name", "units" (if not 1), and where the file says how much there is "amount" and, of a
+    #: rate, "per_seconds"}
+    limits: tuple[Json, ...] = ()
     is_setup: bool = False
     is_teardown: bool = False
     on_failure_fail_dagrun: bool = False

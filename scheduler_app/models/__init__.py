@@ -17,6 +17,7 @@ from .deadline import Deadline
 from .effect import Audit, Callback, Trigger
 from .favourite import Favourite
 from .job import Job
+from .limit import Limit, LimitUse
 from .pool import Pool
 from .run import DagRun, Wake
 from .secret import Connection, Variable
@@ -46,6 +47,8 @@ __all__ = [
     "Deadline",
     "Favourite",
     "Job",
+    "Limit",
+    "LimitUse",
     "ParseError",
     "Pool",
     "RenderedFields",

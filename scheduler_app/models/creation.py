@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from scheduler_app.engine import limits
 from scheduler_app.engine.dag import Task
 from scheduler_app.engine.graph import Graph
 from scheduler_app.engine.task_dates import task_ids_at
@@ -85,6 +86,7 @@ _TASK_TYPES = {
     "operator_name": "text",
     "max_active_tis_per_dag": "int",
     "max_active_tis_per_dagrun": "int",
+    "limits": "text",
 }
 _SAME_FOR_ALL = (
     "dag_run_id, dag_id, dag_version_id, map_index, state, moved_by, try_number, hostname, unixname, fence,"
@@ -195,6 +197,7 @@ def task_columns(task: Task, graph: Graph) -> tuple[Any, ...]:
         task.operator_name,
         task.max_active_tis_per_dag,
         task.max_active_tis_per_dagrun,
+        limits.of_documents(task.limits) if task.limits else "",
     )
 
 
@@ -211,10 +214,10 @@ first AS (UPDATE scheduler_task_instance ti SET map_index = 0 FROM plain WHERE t
 INSERT INTO scheduler_task_instance
     (dag_run_id, dag_id, dag_version_id, map_index, state, moved_by, try_number, hostname, unixname, fence,
      lost_hand_outs, task_id, max_tries, pool, pool_slots, queue, priority_weight, executor, operator_name,
-     max_active_tis_per_dag, max_active_tis_per_dagrun)
+     max_active_tis_per_dag, max_active_tis_per_dagrun, limits)
 SELECT ti.dag_run_id, ti.dag_id, ti.dag_version_id, i.nth, NULL, 'create', 0, '', '', 0, 0, ti.task_id, ti.max_tries,
        ti.pool, ti.pool_slots, ti.queue, ti.priority_weight, ti.executor, ti.operator_name,
-       ti.max_active_tis_per_dag, ti.max_active_tis_per_dagrun
+       ti.max_active_tis_per_dag, ti.max_active_tis_per_dagrun, ti.limits
 FROM w
 JOIN LATERAL (SELECT * FROM scheduler_task_instance t WHERE t.dag_run_id = w.run AND t.task_id = w.task
               ORDER BY t.map_index LIMIT 1) ti ON true

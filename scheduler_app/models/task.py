@@ -69,6 +69,9 @@ class TaskInstance(Tried, Held):
     #: limits of the task, copied so that admission reads task instances alone
     max_active_tis_per_dag = models.IntegerField(null=True, blank=True)
     max_active_tis_per_dagrun = models.IntegerField(null=True, blank=True)
+    #: what it takes of the keyed limits, as ``engine.limits.encode`` writes it; with a database default, for whoever
+    #: inserts rows in bulk
+    limits = models.TextField(default="", db_default="", blank=True)
     #: start of this try's first hand-out (reschedules and deferrals keep it); null = the next start begins a new try
     first_start_date = models.DateTimeField(null=True, blank=True)
     #: when a retry or a reschedule is due
@@ -110,10 +113,12 @@ class TaskInstance(Tried, Held):
                 name="ti_scheduled_order",
             ),
             models.Index(
-                fields=["pool", "dag_id", "dag_run", "-priority_weight", "scheduled_when", "id"],
+                fields=["pool", "limits", "dag_id", "dag_run", "-priority_weight", "scheduled_when", "id"],
                 condition=Q(state="scheduled"),
-                name="ti_scheduled_by_run",
+                name="ti_scheduled_by_key",
             ),
+            models.Index(fields=["id"], condition=Q(state="scheduled", next_method__isnull=False), name="ti_resumed"),
+            models.Index(fields=["limits"], condition=Q(state__in=_ACTIVE) & ~Q(limits=""), name="ti_limited"),
             models.Index(
                 fields=["dag_id", "dag_run"],
                 include=["task_id", "pool", "pool_slots", "state", "executor"],

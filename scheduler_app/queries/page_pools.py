@@ -78,11 +78,8 @@ def _named(visible: QuerySet[TaskInstance], names: list[str]) -> dict[tuple[str,
     """(pool, whether they hold slots) → the first of them, in their order."""
     active = [state for state in states.ACTIVE if state]
     heads = db.fetch(_HEADS, {"pools": names, "active": active, "most": LOOKED_AT})
-    records = visible.filter(pk__in=[head[2] for head in heads]).values_list(
-        "pk", "dag_id", "dag_run__run_id", "task_id", "map_index", "state", "pool_slots", "priority_weight",
-        "start_date", "queued_when", "scheduled_when",
-    )  # fmt: skip
-    seen = {pk: _occupant(*record) for pk, *record in records}
+    records = visible.filter(pk__in=[head[2] for head in heads]).values_list("pk", *OCCUPANT)
+    seen = {pk: occupant(*record) for pk, *record in records}
     found: dict[tuple[str, bool], list[Occupant]] = {}
     for pool, holds, pk in heads:
         side = found.setdefault((pool, holds), [])
@@ -91,7 +88,14 @@ def _named(visible: QuerySet[TaskInstance], names: list[str]) -> dict[tuple[str,
     return found
 
 
-def _occupant(*record: Any) -> Occupant:
+#: What :func:`occupant` takes of a task instance.
+OCCUPANT: Final = (
+    "dag_id", "dag_run__run_id", "task_id", "map_index", "state", "pool_slots", "priority_weight",
+    "start_date", "queued_when", "scheduled_when",
+)  # fmt: skip
+
+
+def occupant(*record: Any) -> Occupant:
     *fields, start, queued, scheduled = record
     since = {"queued": queued, "scheduled": scheduled}.get(fields[4], start or queued)
     return Occupant(*fields, since)

@@ -11,22 +11,29 @@ from scheduler_app.conf import conf
 from scheduler_app.engine import states
 from scheduler_app.engine.admission import Candidate, Refusal, Room, refuse
 from scheduler_app.engine.explain import Verdict
-from scheduler_app.models import DagRun, Job, Pool, TaskInstance
+from scheduler_app.engine.limits import decode
+from scheduler_app.models import DagRun, Job, Limit, Pool, TaskInstance
+from scheduler_app.models.limit import naming
 
 #: Holders that a sentence names before it says "and n more".
 _NAMED: Final = 4
+#: Refusals that no end of another task and no time takes away.
+_NOT_BY_WAITING: Final = frozenset({"pool_unknown", "limit_unknown", "limit_closed"})
 _ACTIVE: Final = [one for one in states.ACTIVE if one]
 
 
 def limits(
     instance: TaskInstance, run: DagRun, now: datetime, lease: timedelta, visible: QuerySet[TaskInstance] | None
 ) -> list[Verdict]:
-    """Pools and other limits, at the counts of this moment. Five or six queries."""
+    """Pools and other limits, at the counts of this moment. Five to nine queries."""
     refusal = refuse(_candidate(instance, run), _room(instance, run, now, lease))
     if refusal is None:
         return [Verdict("limits", True, f"No limit is in its way: pool {instance.pool} has room."), _place(instance)]
-    verdict = Verdict(refusal.code, False, refusal.text + _holders(instance, refusal, visible), refusal.facts)
-    return [verdict] if refusal.never or refusal.code == "pool_unknown" else [verdict, _place(instance)]
+    until = {"until": refusal.until.isoformat()} if refusal.until else {}
+    facts = refusal.facts | until
+    verdict = Verdict(refusal.code, False, refusal.text + _holders(instance, refusal, visible), facts)
+    alone = refusal.never or refusal.code in _NOT_BY_WAITING
+    return [verdict] if alone else [verdict, _place(instance)]
 
 
 def _candidate(instance: TaskInstance, run: DagRun) -> Candidate:
@@ -41,6 +48,7 @@ def _candidate(instance: TaskInstance, run: DagRun) -> Candidate:
         max_active_tasks=run.dag.max_active_tasks,
         max_active_tis_per_dag=instance.max_active_tis_per_dag,
         max_active_tis_per_dagrun=instance.max_active_tis_per_dagrun,
+        limits=decode(instance.limits),
     )
 
 
@@ -61,6 +69,7 @@ def _room(instance: TaskInstance, run: DagRun, now: datetime, lease: timedelta) 
         dags={run.dag_id: counts["dag"]},
         tasks={(run.dag_id, instance.task_id): counts["task"]},
         run_tasks={(run.pk, instance.task_id): counts["run_task"]},
+        limits=Limit.objects.allowances(now) if instance.limits else {},
         max_active_tasks_per=conf().max_active_tasks_per,
     )
 
@@ -83,7 +92,10 @@ def _holders(instance: TaskInstance, refusal: Refusal, visible: QuerySet[TaskIns
     if visible is None or refusal.code == "pool_reserved":
         return ""
     active = visible.filter(state__in=_ACTIVE)
+    if refusal.code == "limit_full":
+        active = active.filter(naming(refusal.facts["name"]))
     whose = {
+        "limit_full": Q(),
         "pool_full": Q(pool=instance.pool),
         "max_active_tasks": Q(dag_run=instance.dag_run_id)
         if conf().max_active_tasks_per == "run"

@@ -1,8 +1,9 @@
 """The scheduled rows that one admission looks at, page by page, and what it made of them (I2, I4).
 
-The first page is the head of the global order, read from the task instances alone. Behind it the (pool, run) keys are
-walked by a loose index scan: what surely has no room (its pool, run, task or executor) is dropped there, and whatever
-comes back is judged by ``engine.admission``, so that nothing runnable is ever hidden behind what is blocked.
+The first page is the head of the global order, read from the task instances alone. Behind it the keys (pool, keyed
+limits, run) are walked by a loose index scan: what surely has no room (its pool, limit, run, task or executor) is
+dropped there, and whatever comes back is judged by ``engine.admission``, so that nothing runnable is ever hidden behind
+what is blocked.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from scheduler_app.engine.admission import Candidate, Refusal, Room, admit
+from scheduler_app.engine.limits import decode, first_obstacle
 from scheduler_app.models import db
 from scheduler_app.scheduler.tick import Tick
 
-#: Rows that one (pool, run) key brings at a time.
+#: Rows that one key brings at a time.
 ROWS_PER_KEY = 64
-#: (pool, run) keys that are looked at together.
+#: Keys that are looked at together.
 KEYS = 512
 #: More slots than any task asks for.
 ANY_WIDTH = 2**31 - 1
@@ -36,6 +38,7 @@ class Ready(NamedTuple):
     executor: str | None
     max_active_tis_per_dag: int | None
     max_active_tis_per_dagrun: int | None
+    limits: str
     priority_weight: int
     scheduled_when: datetime
     held_at: datetime | None
@@ -47,6 +50,8 @@ class Ready(NamedTuple):
 
 class Key(NamedTuple):
     pool: str
+    #: what its rows take of keyed limits, in one text
+    limits: str
     dag_id: str
     run_id: int
 
@@ -56,6 +61,7 @@ _NAMES = (
     *(
         "max_active_tis_per_dag",
         "max_active_tis_per_dagrun",
+        "limits",
         "priority_weight",
         "scheduled_when",
         "held_at",
@@ -67,24 +73,42 @@ _ORDER = "priority_weight DESC, scheduled_when, id"
 _FIRST_PAGE = (
     f"SELECT {_COLUMNS} FROM scheduler_task_instance WHERE state = 'scheduled' ORDER BY {_ORDER} LIMIT %(limit)s"
 )
-#: Deferred ones whose trigger fired, in pools that keep a slot for the time of a deferral (BC-09).
+#: Deferred ones whose trigger fired: they held a limit, or a slot of a pool that counts deferred ones (BC-09).
 _RESUMED = f"""
 SELECT {_COLUMNS} FROM scheduler_task_instance
-WHERE state = 'scheduled' AND next_method IS NOT NULL AND pool = ANY(%(pools)s) ORDER BY {_ORDER}
+WHERE state = 'scheduled' AND next_method IS NOT NULL AND (limits <> '' OR pool = ANY(%(pools)s)) ORDER BY {_ORDER}
 """
-#: The keys that have scheduled rows, each found by one step in the index, behind a (DAG, run) for each pool.
+#: What scheduled rows of these pools take of keyed limits, each found by one step in the index.
+_SETS = """
+SELECT p.pool, k.limits
+FROM unnest(%(pools)s::text[]) AS p(pool)
+CROSS JOIN LATERAL (
+    WITH RECURSIVE sets AS (
+        (SELECT t.limits FROM scheduler_task_instance t
+         WHERE t.state = 'scheduled' AND t.pool = p.pool ORDER BY t.limits LIMIT 1)
+        UNION ALL
+        SELECT next.limits FROM sets CROSS JOIN LATERAL (
+            SELECT t.limits FROM scheduler_task_instance t
+            WHERE t.state = 'scheduled' AND t.pool = p.pool AND t.limits > sets.limits ORDER BY t.limits LIMIT 1
+        ) next
+    )
+    SELECT limits FROM sets
+) k
+"""
+#: The keys that have scheduled rows, each found by one step in the index, behind a (DAG, run) for each (pool, limits).
 _KEYS = """
-SELECT p.pool, k.dag_id, k.dag_run_id
-FROM unnest(%(pools)s::text[], %(dags)s::text[], %(runs)s::bigint[]) AS p(pool, dag_id, run)
+SELECT p.pool, p.limits, k.dag_id, k.dag_run_id
+FROM unnest(%(pools)s::text[], %(limits)s::text[], %(dags)s::text[], %(runs)s::bigint[]) AS p(pool, limits, dag_id, run)
 CROSS JOIN LATERAL (
     WITH RECURSIVE keys AS (
         (SELECT t.dag_id, t.dag_run_id FROM scheduler_task_instance t
-         WHERE t.state = 'scheduled' AND t.pool = p.pool AND (t.dag_id, t.dag_run_id) > (p.dag_id, p.run)
+         WHERE t.state = 'scheduled' AND t.pool = p.pool AND t.limits = p.limits
+           AND (t.dag_id, t.dag_run_id) > (p.dag_id, p.run)
          ORDER BY t.dag_id, t.dag_run_id LIMIT 1)
         UNION ALL
         SELECT next.dag_id, next.dag_run_id FROM keys CROSS JOIN LATERAL (
             SELECT t.dag_id, t.dag_run_id FROM scheduler_task_instance t
-            WHERE t.state = 'scheduled' AND t.pool = p.pool
+            WHERE t.state = 'scheduled' AND t.pool = p.pool AND t.limits = p.limits
               AND (t.dag_id, t.dag_run_id) > (keys.dag_id, keys.dag_run_id)
             ORDER BY t.dag_id, t.dag_run_id LIMIT 1
         ) next
@@ -96,10 +120,12 @@ LIMIT %(limit)s
 #: Rows of keys, without those that one limit surely refuses at the counts of this admission.
 _OF_KEYS = f"""
 SELECT {", ".join(f"t.{name}" for name in _NAMES)}
-FROM unnest(%(pools)s::text[], %(dags)s::text[], %(runs)s::bigint[], %(widths)s::int[]) AS k(pool, dag_id, run, width)
+FROM unnest(%(pools)s::text[], %(limits)s::text[], %(dags)s::text[], %(runs)s::bigint[], %(widths)s::int[])
+     AS k(pool, limits, dag_id, run, width)
 CROSS JOIN LATERAL (
     SELECT * FROM scheduler_task_instance
-    WHERE state = 'scheduled' AND pool = k.pool AND dag_id = k.dag_id AND dag_run_id = k.run AND pool_slots <= k.width
+    WHERE state = 'scheduled' AND pool = k.pool AND limits = k.limits AND dag_id = k.dag_id AND dag_run_id = k.run
+      AND pool_slots <= k.width
       AND id <> ALL(%(seen)s::bigint[])
       AND (k.dag_id || chr(31) || task_id) <> ALL(%(full_in_dag)s::text[])
       AND (k.run || chr(31) || task_id) <> ALL(%(full_in_run)s::text[])
@@ -125,6 +151,10 @@ class Pages:
         self.default = next(iter(tick.executors))
         self.admitted: list[int] = []
         self.refused: dict[int, Refusal] = {}
+        #: when time alone gives one of those that a rate refused its turn
+        self.due_at: datetime | None = None
+        #: what the admitted take of keyed limits
+        self.taken: dict[int, str] = {}
         self._seen: set[int] = set()
         #: what no other row of the same kind needs to be asked about any more
         self._shut_runs: set[int] = set()
@@ -133,14 +163,22 @@ class Pages:
         self._full_in_run: set[tuple[int, str]] = set()
 
     def admit_resumed(self) -> None:
-        """Those that held a pool's slot while they were deferred go first, and keep it while they cannot go (BC-09)."""
-        if not self.keeping_pools:
+        """Those that held a slot while they were deferred go first, and keep it while they cannot go (BC-09)."""
+        if not self.keeping_pools and not self.room.limits:
             return
         rows = _ready(db.fetch(_RESUMED, {"pools": list(self.keeping_pools)}))
         self._admit(rows)
         for row in rows:
             if row.id not in self.admitted:
-                self.room.pool_used[row.pool] = self.room.pool_used.get(row.pool, 0) + row.pool_slots
+                self._keep(row)
+
+    def _keep(self, row: Ready) -> None:
+        if row.pool in self.keeping_pools:
+            self.room.pool_used[row.pool] = self.room.pool_used.get(row.pool, 0) + row.pool_slots
+        for name, units in decode(row.limits):
+            limit = self.room.limits.get(name)
+            if limit is not None and limit.per_seconds is None:
+                limit.charge(units)
 
     def admit_first(self) -> bool:
         """The head of the global order; whether rows behind it may have room that these could not use."""
@@ -151,34 +189,36 @@ class Pages:
 
     def admit_behind(self) -> None:
         """Rows behind the first page, of the keys that may have room, until there is none."""
-        place = dict.fromkeys(self._open_pools(), ("", 0))
+        place = dict.fromkeys(self._open_sets(), ("", 0))
         while place and self._has_executor():
             keys = self._keys(place)
             if len(keys) < KEYS:
                 place = {}
             else:
-                last = keys[-1].pool
-                place = {pool: at for pool, at in place.items() if pool >= last}
-                place[last] = keys[-1][1:]
+                last = keys[-1][:2]
+                place = {which: at for which, at in place.items() if which >= last}
+                place[last] = keys[-1][2:]
             self._admit_keys(self._open_keys(keys))
 
     def _admit_keys(self, keys: Sequence[Key]) -> None:
-        """A wide task is asked once whatever its pool has free, so that slots are kept for it; then only what fits."""
+        """A wide task is asked once whatever its pool and limits have free, so that slots are kept for it; then only
+        what fits."""
         widths = {key.pool: ANY_WIDTH for key in keys}
         while keys and self._has_executor():
             rows = self._rows(keys, widths)
             if not rows:
                 return
             self._admit(rows)
-            keys = [key for key in keys if not self._is_shut(key)]
+            keys = [key for key in keys if not self._is_shut(key) and self._fits(key)]
             widths = {key.pool: self._free(key.pool) for key in keys}
 
-    def _keys(self, place: dict[str, tuple[str, int]]) -> list[Key]:
-        pools = sorted(place)
+    def _keys(self, place: dict[tuple[str, str], tuple[str, int]]) -> list[Key]:
+        sets = sorted(place)
         params = {
-            "pools": pools,
-            "dags": [place[pool][0] for pool in pools],
-            "runs": [place[pool][1] for pool in pools],
+            "pools": [pool for pool, _ in sets],
+            "limits": [limits for _, limits in sets],
+            "dags": [place[which][0] for which in sets],
+            "runs": [place[which][1] for which in sets],
             "limit": KEYS,
         }
         return [Key(*row) for row in db.fetch(_KEYS, params)]
@@ -196,6 +236,7 @@ class Pages:
     def _rows(self, keys: Sequence[Key], widths: dict[str, int]) -> list[Ready]:
         params = {
             "pools": [key.pool for key in keys],
+            "limits": [key.limits for key in keys],
             "dags": [key.dag_id for key in keys],
             "runs": [key.run_id for key in keys],
             "widths": [widths[key.pool] for key in keys],
@@ -218,8 +259,11 @@ class Pages:
         rows = {row.id: row for row in fair_order(page) if row.run_id in limits and not row.held(self.tick.now)}
         admission = admit((self._candidate(row, limits[row.run_id]) for row in rows.values()), self.room)
         self.admitted += admission.admitted
+        self.taken |= {key: rows[key].limits for key in admission.admitted if rows[key].limits}
         for key, refusal in admission.refused:
             self.refused[key] = refusal
+            if refusal.code == "rate_full":
+                self._expect(refusal.until, refusal.facts["per_seconds"])
             self._shut(rows[key], refusal.code)
 
     def _candidate(self, row: Ready, max_active_tasks: int) -> Candidate:
@@ -235,6 +279,7 @@ class Pages:
             max_active_tasks=max_active_tasks,
             max_active_tis_per_dag=row.max_active_tis_per_dag,
             max_active_tis_per_dagrun=row.max_active_tis_per_dagrun,
+            limits=decode(row.limits) if row.limits else (),
             overdue=row.scheduled_when <= overdue,
         )
 
@@ -256,10 +301,35 @@ class Pages:
             self._full_in_run.add((row.run_id, row.task_id))
 
     def _is_shut(self, key: Key) -> bool:
-        return key.run_id in self._shut_runs or key.dag_id in self._shut_dags or self._free(key.pool) < 1
+        stands = key.run_id in self._shut_runs or key.dag_id in self._shut_dags or self._free(key.pool) < 1
+        return stands or not self._has_units(key.limits)
 
-    def _open_pools(self) -> list[str]:
-        return [pool for pool in self.room.pool_slots if self._free(pool) > 0]
+    def _open_sets(self) -> list[tuple[str, str]]:
+        """(pool, limits) of scheduled rows where both may have room."""
+        pools = [pool for pool in self.room.pool_slots if self._free(pool) > 0]
+        if not self.room.limits:
+            return [(pool, "") for pool in pools]
+        return [(pool, limits) for pool, limits in db.fetch(_SETS, {"pools": pools}) if self._has_units(limits)]
+
+    def _has_units(self, limits: str) -> bool:
+        """Whether each limit exists and has something free; what waits for a rate is noted."""
+        for name, _ in decode(limits):
+            limit = self.room.limits.get(name)
+            if limit is None or name in self.room.limits_reserved:
+                return False
+            if limit.lacks(1):
+                if limit.per_seconds is not None and limit.amount:
+                    self._expect(limit.free_at(1), limit.per_seconds)
+                return False
+        return True
+
+    def _fits(self, key: Key) -> bool:
+        return not key.limits or first_obstacle(decode(key.limits), self.room.limits) is None
+
+    def _expect(self, until: datetime | None, per_seconds: float) -> None:
+        """The loop need not wait longer than that. Without a time, what has just been taken has to leave the window."""
+        at = until or self.tick.now + timedelta(seconds=per_seconds)
+        self.due_at = at if self.due_at is None else min(at, self.due_at)
 
     def _free(self, pool: str) -> int:
         """Slots that a task which waits for no reservation could have."""

@@ -142,7 +142,7 @@ class SchedulerProcess:
             idle = self.options.idle_sleep_seconds
             longest = self.conf.idle_poll_seconds if idle is None else idle
             files = [number for executor in executors.values() if (number := executor.fileno()) is not None]
-            self.bell.wait(_AGAIN_SECONDS if tick.again else longest, files, self.stopping)
+            self.bell.wait(_sleep_seconds(tick, longest), files, self.stopping)
 
     def _let_slots_gather(self, executors: dict[str, Executor]) -> None:
         """Every slot is taken: waits, but not for long, until a quarter is free, so that one pass serves several."""
@@ -182,6 +182,13 @@ class SchedulerProcess:
         lines += [f"  executor {name}: {executor.describe()}" for name, executor in (self.executors or {}).items()]
         lines += traceback.format_stack()
         sys.stderr.write("\n".join(lines) + "\n")
+
+
+def _sleep_seconds(tick: Tick, longest: float) -> float:
+    """How long an idle loop sleeps when nothing wakes it."""
+    if tick.again:
+        return _AGAIN_SECONDS
+    return longest if tick.due_at is None else min(longest, max(0.0, (tick.due_at - tick.now).total_seconds()))
 
 
 def make_executors(knobs: Conf, options: Options) -> dict[str, Executor]:

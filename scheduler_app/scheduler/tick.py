@@ -20,7 +20,7 @@ BACKOFF_LONGEST_SECONDS = 600.0
 
 @dataclass(slots=True)
 class Tick:
-    """What a phase is given. It changes nothing here but ``working_on`` and ``again``."""
+    """What a phase is given. It changes nothing here but ``working_on``, ``due_at`` and ``again``."""
 
     now: datetime
     #: primary key of our Job row
@@ -32,6 +32,8 @@ class Tick:
     limit: int
     #: keys of the rows that the phase has taken, oldest first: the first is the culprit when it fails alone
     working_on: list[Any] = field(default_factory=list)
+    #: set by a phase that knows when time alone gives it work again: the loop does not sleep longer
+    due_at: datetime | None = None
     #: set by a phase that could not get a lock which it needs: the loop comes back soon
     again: bool = False
 

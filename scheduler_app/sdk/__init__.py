@@ -35,6 +35,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "triggers.base": ("BaseTrigger", "TriggerEvent", "StartTriggerArgs"),
     "notifier": ("BaseNotifier",),
     "templates": ("literal",),
+    "limits": ("Limit", "Rate"),
 }
 _WHERE = {name: module for module, names in PUBLIC.items() for name in names}
 

@@ -21,6 +21,7 @@ from scheduler_app.sdk.arguments import (
     reject_unknown,
 )
 from scheduler_app.sdk.exceptions import AirflowException, TaskDeferred
+from scheduler_app.sdk.limits import read as read_limits
 from scheduler_app.sdk.node import validate_id
 from scheduler_app.sdk.params import ParamsDict
 from scheduler_app.sdk.states import TriggerRule, read_trigger_rule
@@ -185,6 +186,7 @@ class BaseOperator(AbstractOperator, metaclass=OperatorMeta):
         map_index_template: str | None = None,
         max_active_tis_per_dag: int | None = None,
         max_active_tis_per_dagrun: int | None = None,
+        limits: Any = None,
         executor: str | None = None,
         executor_config: dict[str, Any] | None = None,
         do_xcom_push: bool = True,
@@ -247,6 +249,7 @@ class BaseOperator(AbstractOperator, metaclass=OperatorMeta):
         self.resources, self.run_as_user = resources, run_as_user
         self.map_index_template = map_index_template
         self.max_active_tis_per_dag, self.max_active_tis_per_dagrun = max_active_tis_per_dag, max_active_tis_per_dagrun
+        self.keyed_limits = read_limits(limits, task_id)
         self.executor, self.executor_config = executor, executor_config or {}
         self.do_xcom_push, self.multiple_outputs = do_xcom_push, multiple_outputs
         self.inlets, self.outlets = _as_list(inlets), _as_list(outlets)

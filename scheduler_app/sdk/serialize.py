@@ -120,6 +120,7 @@ def _task(task: Any) -> schema.Task:
         weight=_custom_weight(task, rule) if custom else None,
         max_active_tis_per_dag=task.max_active_tis_per_dag,
         max_active_tis_per_dagrun=task.max_active_tis_per_dagrun,
+        limits=tuple(task.keyed_limits),
         is_setup=bool(task.is_setup),
         is_teardown=bool(task.is_teardown),
         on_failure_fail_dagrun=bool(task.on_failure_fail_dagrun),

@@ -13,7 +13,18 @@ from django.test import Client, override_settings
 from django.test.utils import CaptureQueriesContext
 
 from scheduler_app import secrets
-from scheduler_app.models import Audit, Connection, DagModel, DagRun, ParseError, Pool, TaskInstance, Variable, Wake
+from scheduler_app.models import (
+    Audit,
+    Connection,
+    DagModel,
+    DagRun,
+    Limit,
+    ParseError,
+    Pool,
+    TaskInstance,
+    Variable,
+    Wake,
+)
 from tests.ui import factory
 from tests.ui.factory import NOW
 
@@ -26,6 +37,7 @@ LISTS = (
     "dagmodel",
     "dagrun",
     "job",
+    "limit",
     "parseerror",
     "pool",
     "taskinstance",
@@ -126,6 +138,26 @@ def test_who_may_only_look_gets_no_actions(run: DagRun) -> None:
     assert 'value="pause_dags"' not in client.get("/admin/scheduler_app/dagmodel/").content.decode()
     do(client, "dagmodel", "pause_dags", "sales")
     assert not DagModel.objects.get(pk="sales").is_paused
+
+
+def test_a_limit_is_made_changed_and_deleted_through_actions(admin: Client) -> None:
+    admin.post("/admin/scheduler_app/limit/add/", {"name": "crm", "amount": "4", "per_seconds": "60"})
+    row = Limit.objects.get(name="crm")
+    assert (row.amount, row.per_seconds) == (4, 60.0)
+    Limit.objects.update(declared_by="sales")
+    path = f"/admin/scheduler_app/limit/{row.pk}/"
+    admin.post(f"{path}change/", {"amount": "8", "per_seconds": "60", "description": "calls"})
+    row.refresh_from_db()
+    assert (row.amount, row.per_seconds, row.description, row.declared_by) == (8, 60.0, "calls", None)
+    html = admin.post(f"{path}change/", {"amount": "8", "per_seconds": "-1"}, follow=True).content.decode()
+    assert "The window is a number of seconds above 0" in html
+    admin.post(f"{path}delete/", {"post": "yes"})
+    assert not Limit.objects.exists()
+    assert list(Audit.objects.order_by("pk").values_list("event", flat=True)) == [
+        "post_limit",
+        "patch_limit",
+        "delete_limit",
+    ]
 
 
 def test_a_pool_is_made_changed_and_deleted_through_actions(admin: Client) -> None:

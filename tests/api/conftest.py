@@ -33,6 +33,7 @@ from scheduler_app.models import (
     DagWarning,
     Favourite,
     Job,
+    Limit,
     ParseError,
     Pool,
     RenderedFields,
@@ -189,6 +190,7 @@ def full(etl, run):
     event.created_dagruns.add(run)
     AssetQueuedEvent.objects.create(dag=etl, asset=asset, event=event, created_at=T0)
     Variable.objects.create(key="v", value_encrypted=encrypt("1"))
+    Limit.objects.create(name="warehouse", amount=2)
     Connection.objects.create(connection_id="pg", conn_type="postgres", extra_encrypted=encrypt("{}"))
     ParseError.objects.create(pk=1, timestamp=T0, filename="bad.py", stack_trace="SyntaxError")
     DagWarning.objects.create(dag=etl, warning_type="non-existent pool", message="m", timestamp=T0)

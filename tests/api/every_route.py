@@ -134,6 +134,11 @@ TABLE: dict[tuple[str, str], tuple[str, int]] = {
     ("GET", "pools/{pool_name}"): (VIEWER, 200),
     ("PATCH", "pools/{pool_name}"): (OP, 200),
     ("DELETE", "pools/{pool_name}"): (OP, 204),
+    ("GET", "limits"): (VIEWER, 200),
+    ("POST", "limits"): (OP, 201),
+    ("GET", "limits/{limit_name}"): (VIEWER, 200),
+    ("PATCH", "limits/{limit_name}"): (OP, 200),
+    ("DELETE", "limits/{limit_name}"): (OP, 204),
     ("GET", "variables"): (OP, 200),
     ("POST", "variables"): (OP, 201),
     ("PATCH", "variables"): (OP, 200),
@@ -182,6 +187,8 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "pools"): {"name": "p", "slots": 1},
     ("PATCH", "pools"): {"actions": []},
     ("PATCH", "pools/{pool_name}"): {"slots": 3},
+    ("POST", "limits"): {"name": "new", "amount": 1},
+    ("PATCH", "limits/{limit_name}"): {"amount": 3},
     ("POST", "variables"): {"key": "w", "value": "1"},
     ("PATCH", "variables"): {"actions": []},
     ("PATCH", "variables/{variable_key}"): {"key": "v", "value": "2"},
@@ -198,7 +205,15 @@ BODIES: dict[tuple[str, str], Any] = {
     ("PATCH", "connections/{connection_id}"): CONNECTION,
 }
 #: what Airflow's document does not have
-OURS = {"openapi.json", "workers", "callbacks", "callbacks/{callback_id}", "callbacks/{callback_id}/replay"}
+OURS = {
+    "openapi.json",
+    "limits",
+    "limits/{limit_name}",
+    "workers",
+    "callbacks",
+    "callbacks/{callback_id}",
+    "callbacks/{callback_id}/replay",
+}
 #: ids that there are in the fixture ``world``; a batch is asked of all DAGs and runs
 IDS = {
     "dag_id": "etl",
@@ -211,6 +226,7 @@ IDS = {
     "asset_id": "1",
     "asset_alias_id": "1",
     "pool_name": "small",
+    "limit_name": "warehouse",
     "variable_key": "v",
     "connection_id": "pg",
     "import_error_id": "1",

@@ -18,6 +18,7 @@ from scheduler_app.models import (
     DagModel,
     DagWarning,
     Job,
+    Limit,
     ParseError,
     Pool,
     RenderedFields,
@@ -50,6 +51,7 @@ COUNTS = {
     "dags/dag0/dagRuns/run0/taskInstances/a/tries": 2,
     "dags/~/dagRuns/~/taskInstances/~/xcomEntries": 2,
     "pools": 3,
+    "limits": 7,
     "variables": 2,
     "connections": 2,
     "assets": 4,
@@ -86,6 +88,7 @@ def fill(count: int) -> None:
         event = AssetEvent.objects.create(asset=asset, timestamp=T0)
         event.created_dagruns.add(run)
         Pool.objects.create(pool=f"p{n}", slots=1)
+        Limit.objects.create(name=f"l{n}", amount=1, per_seconds=60.0)
         Variable.objects.create(key=f"v{n}", value_encrypted=encrypt("x"))
         Connection.objects.create(connection_id=f"c{n}", conn_type="http", extra_encrypted=encrypt("{}"))
         ParseError.objects.create(timestamp=T0, filename=f"f{n}.py", stack_trace="x")
@@ -134,7 +137,7 @@ def test_no_read_costs_more_statements_where_there_is_more(http):
     few = cost_of_every_read(http)
     DagModel.objects.all().delete()
     Pool.objects.exclude(pool="default_pool").delete()
-    for table in (Asset, AssetAlias, Variable, Connection, ParseError, Audit, Job):
+    for table in (Asset, AssetAlias, Limit, Variable, Connection, ParseError, Audit, Job):
         table.objects.all().delete()
     fill(9)
     assert cost_of_every_read(http) == few

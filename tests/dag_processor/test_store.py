@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from scheduler_app.models import (
     DagRun,
     DagVersion,
     DagWarning,
+    Limit,
     ParseError,
     SourceBlob,
     Wake,
@@ -538,3 +540,43 @@ def test_what_cannot_be_stored_is_the_files_own_error_and_the_others_go_on(world
     assert errors()["long.py"].startswith("What this file defines cannot be stored: DataError: value too long")
     assert errors()["odd.py"] == "bad \\x00 sign \\ud800"
     assert world.look() == []
+
+
+def limited(dag_id: str, *limits: dict[str, Any]) -> dict[str, Any]:
+    document = dag_doc(dag_id)
+    document["tasks"][0]["limits"] = list(limits)
+    return document
+
+
+def numbers() -> dict[str, tuple[int, float | None, str | None]]:
+    rows = Limit.objects.values_list("name", "amount", "per_seconds", "declared_by")
+    return {name: (amount, window, dag_id) for name, amount, window, dag_id in rows}
+
+
+def test_the_number_of_a_limit_in_a_file_makes_it_and_changes_it(world: World):
+    world.write("sales.py", limited("sales", {"name": "crm", "amount": 60, "per_seconds": 60.0}, {"name": "db"}))
+    world.look()
+    assert numbers() == {"crm": (60, 60.0, "sales")}
+    assert "There is no limit 'db', which only need" in DagWarning.objects.get().message
+    world.write("sales.py", limited("sales", {"name": "crm", "amount": 2}))
+    world.look()
+    assert numbers() == {"crm": (2, None, "sales")}
+    assert not DagWarning.objects.exists()
+
+
+def test_a_persons_number_and_that_of_the_first_dag_hold(world: World):
+    Limit.objects.create(name="crm", amount=5)
+    world.write("one.py", limited("one", {"name": "crm", "amount": 9}, {"name": "db", "amount": 3}))
+    world.look()
+    world.write("two.py", limited("two", {"name": "db", "amount": 4}))
+    world.look()
+    assert numbers() == {"crm": (5, None, None), "db": (3, None, "one")}
+    assert list(DagWarning.objects.order_by("dag_id").values_list("dag_id", "message")) == [
+        ("one", "Limit 'crm' is 5 at once, as somebody set it: the 9 at once of this file is not used."),
+        ("two", "Limit 'db' is 3 at once, as DAG one says: the 4 at once of this file is not used."),
+    ]
+    DagModel.objects.filter(pk="one").update(is_stale=True)
+    world.write("two.py", limited("two", {"name": "db", "amount": 6}))
+    world.look()
+    assert numbers()["db"] == (6, None, "two")
+    assert not DagWarning.objects.filter(dag_id="two").exists()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler_app.engine.admission import Candidate, Refusal, Room, admit
+from scheduler_app.engine.limits import NAME, Allowance, Take, decode, encode
 
 
 def want(number: int, **fields: object) -> Candidate:
@@ -82,10 +85,73 @@ def test_executors_have_slots_of_their_own() -> None:
     assert codes == {2: "executor_full", 4: "executor_unknown"}
 
 
-def test_keyed_limits_are_taken_together() -> None:
-    candidates = [want(1, limits=("db", "api")), want(2, limits=("db",)), want(3, limits=("api",))]
-    space = room(limits={"db": 1, "api": 5}, limits_used={"api": 4})
-    assert refusals(candidates, space) == {2: "limit_full", 3: "limit_full"}
+def takes(**units: int) -> tuple[Take, ...]:
+    return tuple(Take(*item) for item in units.items())
+
+
+def test_keyed_limits_are_taken_together_or_not_at_all() -> None:
+    candidates = [want(1, limits=takes(db=1, api=1)), want(2, limits=takes(api=1, db=1)), want(3, limits=takes(api=1))]
+    space = room(limits={"db": Allowance(1), "api": Allowance(6, used=4)})
+    assert refusals(candidates, space) == {2: "limit_full"}
+    assert {name: limit.used for name, limit in space.limits.items()} == {"db": 1, "api": 6}
+
+
+def test_a_limit_says_how_much_of_it_is_taken() -> None:
+    (_, refusal), *_ = admit([want(1, limits=takes(db=3))], room(limits={"db": Allowance(4, used=2)})).refused
+    assert refusal.text == "Limit db has 4, and 2 are taken; it needs 3."
+    assert refusal.facts == {"name": "db", "limit": 4, "used": 2, "needs": 3}
+
+
+def test_a_limit_that_nobody_made_a_closed_one_and_one_that_is_too_small() -> None:
+    space = room(limits={"shut": Allowance(0), "small": Allowance(2)})
+    candidates = [want(n, limits=takes(**{name: 3})) for n, name in enumerate(("nowhere", "shut", "small"))]
+    found = admit(candidates, space).refused
+    assert [(r.code, r.never) for _, r in found] == [
+        ("limit_unknown", False),
+        ("limit_closed", False),
+        ("limit_too_small", True),
+    ]
+    assert found[2][1].text == "It can never run: it takes 3 of limit small, which has 2."
+
+
+def test_a_rate_says_when_the_next_may_start() -> None:
+    noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    taken = [(noon, 2), (noon + timedelta(seconds=10), 1)]
+    space = room(limits={"crm": Allowance(3, 60.0, used=3, taken=taken)})
+    (one, two), (_, three) = admit([want(1, limits=takes(crm=1)), want(2, limits=takes(crm=3))], space).refused
+    assert (one, two.code, two.until) == (1, "rate_full", noon + timedelta(seconds=60))
+    assert two.text == "Rate crm lets 3 starts happen in 60 s, and 3 have happened. The next may at 12:01:00 (UTC)."
+    assert three.until == noon + timedelta(seconds=70)
+
+
+def test_what_has_only_just_been_taken_of_a_rate_has_no_time_yet() -> None:
+    candidates = [want(1, limits=takes(crm=1)), want(2, limits=takes(crm=1))]
+    admission = admit(candidates, room(limits={"crm": Allowance(1, 60.0)}))
+    assert admission.admitted == [1]
+    assert [(r.code, r.until) for _, r in admission.refused] == [("rate_full", None)]
+
+
+def test_what_is_free_of_a_limit_is_kept_for_an_overdue_task_that_takes_several() -> None:
+    narrow = [want(2, limits=takes(db=1)), want(3)]
+    wide = want(1, limits=takes(db=3), overdue=True)
+    space = {"limits": {"db": Allowance(4, used=2)}}
+    assert refusals([wide, *narrow], room(**space)) == {1: "limit_full", 2: "limit_reserved"}
+    held_back = wide._replace(max_active_tis_per_dag=0)
+    assert refusals([held_back, *narrow], room(**space)) == {1: "max_active_tis_per_dag"}
+    no_pool = wide._replace(pool="q")
+    assert refusals([no_pool, *narrow], room(pool_used={"q": 128}, **space)) == {1: "limit_full"}
+
+
+def test_a_pool_is_not_kept_for_a_wide_task_that_a_limit_holds_back() -> None:
+    wide = want(1, pool_slots=3, overdue=True, limits=takes(db=1))
+    full = {"pool_slots": {"p": 4}, "pool_used": {"p": 2}, "limits": {"db": Allowance(1, used=1)}}
+    assert admit([wide, want(2)], room(**full)).admitted == [2]
+
+
+@given(st.lists(st.tuples(st.from_regex(NAME, fullmatch=True), st.integers(1, 9)), unique_by=lambda t: t[0]))
+def test_what_a_task_takes_comes_back_from_its_text(pairs: list[tuple[str, int]]) -> None:
+    takes = [Take(*pair) for pair in pairs]
+    assert decode(encode(takes)) == tuple(sorted(takes))
 
 
 def test_an_overdue_wide_task_gets_the_next_free_slots() -> None:
@@ -122,7 +188,7 @@ CANDIDATES = st.lists(
         max_active_tasks=st.integers(0, 4),
         max_active_tis_per_dag=st.none() | st.integers(0, 3),
         max_active_tis_per_dagrun=st.none() | st.integers(0, 3),
-        limits=st.sampled_from([(), ("db",), ("db", "api")]),
+        limits=st.sampled_from([(), takes(db=1), takes(db=2), takes(api=1, db=1)]),
         overdue=st.booleans(),
     ),
     max_size=40,
@@ -134,7 +200,7 @@ ROOMS = st.builds(
     executors=st.fixed_dictionaries({None: st.integers(0, 8), "remote": st.integers(0, 8)}),
     pool_used=st.fixed_dictionaries({"p": st.integers(0, 7)}),
     runs=st.fixed_dictionaries({1: st.integers(0, 3)}),
-    limits=st.just({"db": 2, "api": 1}),
+    limits=st.builds(lambda used: {"db": Allowance(3, used=used), "api": Allowance(1, 60.0)}, st.integers(0, 4)),
     max_active_tasks_per=st.sampled_from(["run", "dag"]),
 )
 
@@ -152,7 +218,8 @@ def test_admission_never_exceeds_a_limit_and_answers_everybody(candidates: list[
     for name, free in before.executors.items():
         assert sum(c.executor == name for c in chosen) <= free
     for name, limit in before.limits.items():
-        assert sum(name in c.limits for c in chosen) <= limit
+        taken = sum(units for c in chosen for key, units in c.limits if key == name)
+        assert not taken or limit.used + taken <= limit.amount
     for place, c in enumerate(chosen):
         until = chosen[: place + 1]
         if before.max_active_tasks_per == "run":

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from scheduler_app.models import TaskInstance, transitions
+from scheduler_app.models import TaskInstance, limit, transitions
 from scheduler_app.models.run import DagRun, Wake
 from scheduler_app.scheduler import admission_pages, loop
 from scheduler_app.scheduler.phases import (
@@ -68,14 +68,28 @@ def test_the_first_page_of_admission(plan: Any) -> None:
 
 def test_the_keys_behind_a_clogged_page(plan: Any) -> None:
     """A step in the index (and a look at the heap) for each of the 200 runs, none for the 40,000 rows in them."""
-    params = {"pools": ["default_pool"], "dags": [""], "runs": [0], "limit": 512}
+    params = {"pools": ["default_pool"], "limits": [""], "dags": [""], "runs": [0], "limit": 512}
     within(plan(admission_pages._KEYS, params), 6 * RUNS, rows=RUNS)
+
+
+def test_the_sets_of_limits_behind_a_clogged_page(plan: Any) -> None:
+    """Two steps in the index for the one set that the 40,000 rows have."""
+    within(plan(admission_pages._SETS, {"pools": ["default_pool"]}), 40, rows=1)
+
+
+def test_what_is_taken_of_keyed_limits(plan: Any) -> None:
+    within(plan(limit._IN_USE), 10, rows=0)
+
+
+def test_those_that_go_on_after_a_deferral(plan: Any) -> None:
+    within(plan(admission_pages._RESUMED, {"pools": ["default_pool"]}), 10, rows=0)
 
 
 def test_the_rows_of_keys(plan: Any) -> None:
     runs = list(DagRun.objects.filter(state="running").order_by("pk").values_list("pk", "dag_id")[:10])
     params = {
         "pools": ["default_pool"] * 10,
+        "limits": [""] * 10,
         "dags": [dag_id for _, dag_id in runs],
         "runs": [key for key, _ in runs],
         "widths": [1] * 10,

@@ -192,7 +192,7 @@ COSTS = {
     "/dags/dag_000/runs/r0/": 7,
     "/dags/dag_000/runs/r0/tasks/check/": 8,
     "/search/?q=dag": 5,
-    "/pools/": 7,
+    "/pools/": 8,
     "/jobs/": 5,
     "/audit/": 4,
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scheduler_app.models import DagModel, DagRun, Job, Pool, TaskInstance
+from scheduler_app.models import DagModel, DagRun, Job, Limit, LimitUse, Pool, TaskInstance
 from scheduler_app.queries import page_why, page_why_run
 from scheduler_app.queries.page_why import Why
 from tests.shapes import shape
@@ -96,6 +96,28 @@ def test_a_full_pool_names_its_holders_and_who_comes_before() -> None:
         "Pool warehouse has 0 of 2 slots free; it needs 1. It waits for clean (running), check (queued)."
     )
     assert found.verdicts[-1].text == "1 task comes before it in pool warehouse, by priority or by age."
+
+
+def test_a_full_limit_names_its_holders() -> None:
+    Limit.objects.create(name="warehouse", amount=2)
+    run = sales({"clean": "running", "check": "queued", "load": "scheduled"})
+    TaskInstance.objects.filter(dag_run=run, task_id__in=["clean", "check"]).update(limits="warehouse=1")
+    found = headline("load", run, limits="crm=1,warehouse=1")
+    assert found == "Limit crm does not exist: create it, or take it out of the task's limits."
+    Limit.objects.create(name="crm", amount=9)
+    assert headline("load", run) == (
+        "Limit warehouse has 2, and 2 are taken. It waits for clean (running), check (queued)."
+    )
+
+
+def test_a_rate_that_is_used_up_says_until_when() -> None:
+    crm = Limit.objects.create(name="crm", amount=1, per_seconds=60.0)
+    LimitUse.objects.create(limit=crm, at=NOW - timedelta(seconds=20), units=1)
+    run = sales({"load": "scheduled"})
+    found = why("load", run, limits="crm=1").headline
+    assert found is not None
+    assert found.text.startswith("Rate crm lets 1 start happen in 60 s, and 1 have happened. The next may at ")
+    assert found.facts["until"] == (NOW + timedelta(seconds=40)).isoformat()
 
 
 def test_the_holders_that_a_reader_may_not_see_are_not_named() -> None:

@@ -8,12 +8,13 @@ left, ``scheduler.admission_pages`` finds those behind it, run by run.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from scheduler_app import metrics
 from scheduler_app.engine.admission import Refusal, Room
-from scheduler_app.models import db, locks, transitions
+from scheduler_app.engine.limits import decode
+from scheduler_app.models import Limit, db, locks, transitions
 from scheduler_app.scheduler.admission_pages import Pages
 from scheduler_app.scheduler.lost import Hopeless, fail_for_good
 from scheduler_app.scheduler.tick import Tick
@@ -27,7 +28,11 @@ _OUTBOX = """
 SELECT executor, count(*) FROM scheduler_task_instance
 WHERE state = 'queued' AND handed_out_at IS NULL AND queued_by_job_id = %(job)s GROUP BY executor
 """
-_POOLS = "SELECT pool, slots, include_deferred FROM scheduler_pool"
+#: Pools and keyed limits, which have a window (0 = at once), in one statement.
+_CAPACITIES = """
+SELECT pool, slots, include_deferred, NULL::float FROM scheduler_pool
+UNION ALL SELECT name, amount, NULL, coalesce(per_seconds, 0) FROM scheduler_limit
+"""
 
 
 def run(tick: Tick) -> int:
@@ -48,6 +53,8 @@ def run(tick: Tick) -> int:
     metrics.show_refused(Counter(refusal.code for refusal in pages.refused.values()))
     failed = _fail_hopeless(pages.refused, tick)
     queued = transitions.tasks("queue", sorted(pages.admitted), tick.now, queued_by_job_id=tick.job_id)
+    _take_rates(pages, queued, tick)
+    tick.due_at = pages.due_at
     metrics.TASKS_QUEUED.inc(len(queued))
     return len(queued) + failed
 
@@ -80,7 +87,11 @@ def _room(tick: Tick, use: _Use, slots: dict[str, int]) -> tuple[Room, list[str]
     keeping: list[str] = []
     totals: dict[str, int] = {}
     used: dict[str, int] = {}
-    for pool, total, include_deferred in db.fetch(_POOLS):
+    limits: list[tuple[str, int, float | None]] = []
+    for pool, total, include_deferred, window in db.fetch(_CAPACITIES):
+        if window is not None:
+            limits.append((pool, total, window or None))
+            continue
         totals[pool] = total
         if include_deferred:
             keeping.append(pool)
@@ -96,9 +107,20 @@ def _room(tick: Tick, use: _Use, slots: dict[str, int]) -> tuple[Room, list[str]
         dags=use.dags,
         tasks=use.tasks,
         run_tasks=use.run_tasks,
+        limits=Limit.objects.allowances(tick.now, limits),
         max_active_tasks_per=tick.conf.max_active_tasks_per,
     )
     return room, keeping
+
+
+def _take_rates(pages: Pages, queued: Sequence[int], tick: Tick) -> None:
+    """Only what is handed out for good counts: rows that somebody else moved meanwhile took nothing."""
+    units: Counter[str] = Counter()
+    for key in queued:
+        for name, count in decode(pages.taken.get(key, "")):
+            if pages.room.limits[name].per_seconds is not None:
+                units[name] += count
+    Limit.objects.take(units, tick.now)
 
 
 def _fail_hopeless(refused: Mapping[int, Refusal], tick: Tick) -> int:
