@@ -7,6 +7,7 @@ from datetime import timedelta
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from scheduler_app import access
 from scheduler_app.conf import conf
 from scheduler_app.queries import page_why
 
@@ -45,7 +46,8 @@ class DependenciesView(Endpoint):
         raw = map_index if map_index is not None else request.query_params.get("map_index", "-1")
         index = params.in_path(raw, "map_index")
         row = visible_task(self.actor, dag_id, dag_run_id, task_id, index)
-        why = page_why.why_task(row, self.now, timedelta(seconds=conf().lease_seconds))
+        lease = timedelta(seconds=conf().lease_seconds)
+        why = page_why.why_task(row, self.now, lease, access.task_instances(self.actor))
         unmet = [verdict for verdict in why.verdicts if not verdict.ok] if why is not None else []
         return Response(
             {

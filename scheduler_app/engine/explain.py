@@ -71,7 +71,8 @@ def explain(
     task = graph.tasks[task_id]
     if task.depends_on_past or task.wait_for_downstream:
         refusal = past_refusal(task, previous, run.ignore_past)
-        verdicts.append(Verdict("past", refusal is None, refusal or "The previous run lets it go on."))
+        text = f"{refusal} Clear or mark it there." if refusal else "The previous run lets it go on."
+        verdicts.append(Verdict("past", refusal is None, text))
     if ti.held:
         verdicts.append(Verdict("held", False, "Somebody holds this task: release it to let it run."))
     return verdicts
@@ -112,7 +113,8 @@ def _of_time(ti: Ti, now: datetime) -> list[Verdict]:
     code, what = ("retry", "next try") if ti.state == UP_FOR_RETRY else ("reschedule", "next poke")
     until = {"until": ti.next_at.isoformat()}
     if ti.next_at > now:
-        return [Verdict(code, False, f"It waits for its {what} at {_when(ti.next_at)}.", until)]
+        sooner = " Clear it to try at once." if code == "retry" else ""
+        return [Verdict(code, False, f"It waits for its {what} at {_when(ti.next_at)}.{sooner}", until)]
     return [Verdict(code, True, f"Its {what} is due.", until)]
 
 
@@ -151,7 +153,8 @@ def because(board: Board, task_id: str, answer: Answer, map_index: int = -1) -> 
     of = {up: _states_of(board, task_id, map_index, up) for up in upstream}
     if answer.decision == WAIT:
         open_ = [up for up, states in of.items() if not states or not set(states) <= FINISHED]
-        return f"It waits for {wish}; {_names(open_)} {'has' if len(open_) == 1 else 'have'} not ended."
+        shown = _names(f"{up} ({_standing(of[up])})" for up in open_)
+        return f"It waits for {wish}; {shown} {'has' if len(open_) == 1 else 'have'} not ended."
     parts = []
     for state in (FAILED, UPSTREAM_FAILED, SKIPPED, SUCCESS):
         named = [up for up, states in of.items() if state in states]
@@ -159,6 +162,13 @@ def because(board: Board, task_id: str, answer: Answer, map_index: int = -1) -> 
             parts.append(f"{_names(named)}: {state}")
     verdict = "is skipped" if answer.decision == SKIP else "cannot run"
     return f"It {verdict}: it needs {wish} ({'; '.join(parts)})."
+
+
+def _standing(states: list[Any]) -> str:
+    """How an upstream that has not ended stands: its state, or how many of its instances have ended."""
+    if len(states) > 1:
+        return f"{sum(state in FINISHED for state in states)} of {len(states)} ended"
+    return (states[0] if states else None) or "not scheduled"
 
 
 def _states_of(board: Board, task_id: str, map_index: int, up: str) -> list[Any]:

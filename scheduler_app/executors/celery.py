@@ -6,40 +6,20 @@ sent again by the scheduler's watchdogs, one that comes twice is refused by the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from scheduler_app.conf import Conf
 from scheduler_app.executors.base import Executor, HandOut, Lost
 from scheduler_app.executors.celery_app import STOP, TASK, level, make_app
 from scheduler_app.executors.celery_publisher import Publisher
-from scheduler_app.models import Job, db
-
-#: What holds a slot of a worker, or will: the outbox of this scheduler is counted by the one who asks.
-_OPEN = """
-SELECT queue, count(*) FROM scheduler_task_instance
-WHERE state IN ('queued', 'running', 'restarting') AND (executor = %(name)s OR (%(is_default)s AND executor IS NULL))
-  AND NOT (state = 'queued' AND handed_out_at IS NULL AND queued_by_job_id = %(job)s)
-GROUP BY queue
-"""
-
-
-def free_slots(workers: Sequence[tuple[int, Sequence[str]]], open_by_queue: Mapping[str, int]) -> int:
-    """Slots that are free on workers (slots, queues).
-
-    What waits for a queue beyond the slots of its workers takes nothing away from the other queues.
-    """
-    total = sum(slots for slots, _ in workers)
-    used = 0
-    for queue, count in open_by_queue.items():
-        used += min(count, sum(slots for slots, queues in workers if queue in queues))
-    return max(0, total - used)
+from scheduler_app.models.worker_slots import CELERY, celery_free, celery_workers
 
 
 class CeleryExecutor(Executor):
     """Its slots are those of the living workers, whoever handed out what they run."""
 
-    name = "CeleryExecutor"
+    name = CELERY
 
     def __init__(self, values: Conf) -> None:
         self._is_default = values.executors[0] == self.name
@@ -52,16 +32,7 @@ class CeleryExecutor(Executor):
         self._publisher.start()
 
     def slots_available(self) -> int:
-        workers = [
-            (int(detail.get("slots", 0)), detail.get("queues", ()))
-            for detail in Job.objects.filter(job_type="CeleryWorkerJob", state="running").values_list(
-                "detail", flat=True
-            )
-        ]
-        if not workers:
-            return 0
-        params = {"name": self.name, "is_default": self._is_default, "job": self._job_id}
-        return free_slots(workers, dict(db.fetch(_OPEN, params)))
+        return celery_free(celery_workers(), is_default=self._is_default, job_id=self._job_id)
 
     def accept(self, batch: Sequence[HandOut]) -> list[HandOut]:
         """What the broker has confirmed since it was first offered is taken; the rest is on its way and comes back."""

@@ -9,13 +9,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from django.db.models import QuerySet
+from django.db.models import Case, QuerySet, When
 
+from scheduler_app.conf import conf
 from scheduler_app.engine import states
 from scheduler_app.engine.explain import Verdict, explain
-from scheduler_app.models import DagRun, Job, TaskInstance, facts
+from scheduler_app.models import DagRun, Job, TaskInstance, Trigger, facts
 from scheduler_app.models.graphs import graphs_of
 
+from . import page_why_executor
 from .page_health import scheduler_alive
 from .page_why_limits import limits
 from .page_why_run import before_start, clock_text, held_text, run_fact
@@ -30,10 +32,11 @@ ASKED = frozenset(
         states.UP_FOR_RESCHEDULE,
         states.DEFERRED,
         states.RESTARTING,
+        states.RUNNING,
     }
 )
 #: What only follows from something else, or only says how long: never the headline when there is another reason.
-_CONSEQUENCES: Final = frozenset({"run_state", "place"})
+_CONSEQUENCES: Final = frozenset({"run_state", "place", "tasks"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ class Why:
 def why_task(
     instance: TaskInstance, now: datetime, lease: timedelta, visible: QuerySet[TaskInstance] | None = None
 ) -> Why | None:
-    """The ladder of one unfinished task instance (its run and DAG loaded); None for one that runs or has ended.
+    """The ladder of one unfinished task instance (its run and DAG loaded); None for one that ended or is heard to run.
 
     ``visible`` are the task instances whose names may be told: those that hold what it waits for. At most eleven
     queries, however many task instances there are elsewhere.
@@ -59,6 +62,9 @@ def why_task(
     if instance.state not in ASKED:
         return None
     run = instance.dag_run
+    if instance.state == states.RUNNING:
+        silent = _silent(instance, now)
+        return Why([system(now, lease), *silent]) if silent else None
     verdicts = [system(now, lease), *before_start(run, now), *_readiness(instance, run, now)]
     if instance.state == states.SCHEDULED:
         verdicts += limits(instance, run, now, lease, visible)
@@ -71,10 +77,10 @@ def why_task(
     return Why(verdicts)
 
 
-def why_run(run: DagRun, now: datetime, lease: timedelta) -> Why | None:
+def why_run(run: DagRun, now: datetime, lease: timedelta, visible: QuerySet[TaskInstance] | None = None) -> Why | None:
     """The ladder of a run (its DAG loaded) that does not start, or of which nothing runs; None for any other run.
 
-    At most five queries.
+    Where nothing runs, the reason is that of the task that is nearest to running. At most 16 queries.
     """
     if run.state in states.RUN_FINISHED:
         return None
@@ -85,7 +91,25 @@ def why_run(run: DagRun, now: datetime, lease: timedelta) -> Why | None:
     waiting = _waiting(run)
     if waiting is None and why.headline is None:
         return None
-    return Why([*verdicts, waiting] if waiting else verdicts)
+    if waiting is None or why.headline is not None:
+        return Why([*verdicts, waiting] if waiting else verdicts)
+    return Why([*verdicts, *_nearest(run, now, lease, visible), waiting])
+
+
+def _nearest(run: DagRun, now: datetime, lease: timedelta, visible: QuerySet[TaskInstance] | None) -> list[Verdict]:
+    """Why the task does not run that is nearest to running: it waits for a slot, else for a time or a person."""
+    order = Case(*(When(state=state, then=place) for place, state in enumerate(_WAITING)), default=len(_WAITING))
+    rows = TaskInstance.objects.filter(dag_run=run, state__in=[one for one in _WAITING if one])
+    held = TaskInstance.objects.filter(dag_run=run, state__isnull=True, held_at__isnull=False)
+    instance = rows.order_by(order, "next_at", "-priority_weight", "id").first() or held.order_by("id").first()
+    if instance is None:
+        return []
+    instance.dag_run = run
+    why = why_task(instance, now, lease, visible)
+    if why is None or why.headline is None:
+        return []
+    name = f"{instance.task_id}[{instance.map_index}]" if instance.map_index >= 0 else instance.task_id
+    return [replace(why.headline, text=f"{name}: {why.headline.text}")]
 
 
 def system(now: datetime, lease: timedelta) -> Verdict:
@@ -101,7 +125,7 @@ _WAITING: Final = {
     states.UP_FOR_RETRY: ("waits for its next try", "wait for their next try"),
     states.UP_FOR_RESCHEDULE: ("waits for its next look", "wait for their next look"),
     states.DEFERRED: ("is deferred to the triggerer", "are deferred to the triggerer"),
-    states.NONE: ("waits for the tasks before it", "wait for the tasks before them"),
+    states.NONE: ("has not been scheduled", "have not been scheduled"),
 }
 
 
@@ -164,19 +188,25 @@ def _run_row(run: DagRun) -> facts.RunRow:
 
 def _handed_out(instance: TaskInstance, now: datetime, lease: timedelta) -> list[Verdict]:
     if instance.handed_out_at is None:
-        return [Verdict("outbox", False, "It has its slots and waits to be handed to its executor.")]
-    found = [Verdict("outbox", True, f"It was handed to its executor at {clock_text(instance.handed_out_at)}.")]
-    others = ("SchedulerJob", "DagProcessorJob", "TriggererJob")
-    alive = Job.objects.alive(now, lease.total_seconds()).exclude(job_type__in=others).count()
-    if not alive:
-        text = "No worker is alive that could start it. Start one, or look at why it ended on the page Jobs."
-        return [*found, Verdict("workers", False, text, {"alive": 0})]
-    text = f"{alive} {'worker is' if alive == 1 else 'workers are'} alive."
-    waited = (now - instance.handed_out_at).total_seconds()
-    start = Verdict(
-        "start", False, f"A worker has it and starts its process, for {waited:.0f} s now.", {"seconds": waited}
+        text = f"It has its slots and waits to be handed to {page_why_executor.name_of(instance)}."
+        return [Verdict("outbox", False, text)]
+    found = Verdict("outbox", True, f"It was handed to its executor at {clock_text(instance.handed_out_at)}.")
+    return [found, *page_why_executor.handed_out(instance, now, lease)]
+
+
+def _silent(instance: TaskInstance, now: datetime) -> list[Verdict]:
+    """A running task whose worker has missed several heartbeats; nothing for one that is heard."""
+    beat = instance.heartbeat_at or instance.start_date
+    timeout = conf().task_heartbeat_timeout_seconds
+    if beat is None or (now - beat).total_seconds() < max(3 * conf().task_heartbeat_seconds, timeout / 4):
+        return []
+    since, until = (now - beat).total_seconds(), beat + timedelta(seconds=timeout)
+    where = f" on {instance.hostname}" if instance.hostname else ""
+    text = (
+        f"Its worker{where} has not been heard for {since:.0f} s. After {timeout:g} s it counts as lost: then its next"
     )
-    return [*found, Verdict("workers", True, text, {"alive": alive}), start]
+    text += " try starts, or it fails."
+    return [Verdict("heartbeat", False, text, {"until": until.isoformat(), "silent_seconds": since})]
 
 
 def _deferred(instance: TaskInstance, now: datetime, lease: timedelta) -> list[Verdict]:
@@ -184,7 +214,11 @@ def _deferred(instance: TaskInstance, now: datetime, lease: timedelta) -> list[V
     if not alive:
         text = "It is deferred, and no triggerer is running. Start one: python manage.py runtriggerer"
         return [Verdict("triggerer", False, text)]
+    trigger = Trigger.objects.filter(pk=instance.trigger_id).values_list("classpath", "triggerer_id").first()
+    name = trigger[0].rpartition(".")[2] if trigger else "its trigger"
+    if trigger and trigger[1] is None:
+        return [Verdict("trigger", False, f"It is deferred to {name}, which no triggerer has taken yet.")]
     if instance.trigger_timeout is None:
-        return [Verdict("trigger", False, "It is deferred: a triggerer waits for its trigger.")]
-    text = f"It is deferred: a triggerer waits for its trigger, until {clock_text(instance.trigger_timeout)} at most."
+        return [Verdict("trigger", False, f"It is deferred: a triggerer waits for {name}.")]
+    text = f"It is deferred: a triggerer waits for {name}, until {clock_text(instance.trigger_timeout)} at most."
     return [Verdict("trigger", False, text, {"until": instance.trigger_timeout.isoformat()})]

@@ -12,28 +12,40 @@ from scheduler_app.engine import states
 from scheduler_app.engine.admission import Candidate, Refusal, Room, refuse
 from scheduler_app.engine.explain import Verdict
 from scheduler_app.engine.limits import decode
-from scheduler_app.models import DagRun, Job, Limit, Pool, TaskInstance
+from scheduler_app.models import DagRun, Limit, Pool, TaskInstance
 from scheduler_app.models.limit import naming
+
+from . import page_why_executor
 
 #: Holders that a sentence names before it says "and n more".
 _NAMED: Final = 4
 #: Refusals that no end of another task and no time takes away.
-_NOT_BY_WAITING: Final = frozenset({"pool_unknown", "limit_unknown", "limit_closed"})
+_NOT_BY_WAITING: Final = frozenset({"pool_unknown", "executor_unknown", "limit_unknown", "limit_closed"})
 _ACTIVE: Final = [one for one in states.ACTIVE if one]
 
 
 def limits(
     instance: TaskInstance, run: DagRun, now: datetime, lease: timedelta, visible: QuerySet[TaskInstance] | None
 ) -> list[Verdict]:
-    """Pools and other limits, at the counts of this moment. Five to nine queries."""
-    refusal = refuse(_candidate(instance, run), _room(instance, run, now, lease))
+    """Pools and other limits, at the counts of this moment. Five to ten queries."""
+    of_executor = page_why_executor.slots(instance, now, lease)
+    room = _room(instance, run, now, of_executor.free)
+    wide = _kept_for(instance, room, now)
+    if wide is not None:
+        room.reserved[instance.pool] = wide.pk
+    refusal = refuse(_candidate(instance, run), room)
     if refusal is None:
-        return [Verdict("limits", True, f"No limit is in its way: pool {instance.pool} has room."), _place(instance)]
+        return [Verdict("limits", True, f"No limit is in its way: pool {instance.pool} has room.")]
+    if refusal.code == "executor_full":
+        text = f"It waits for a free slot of {page_why_executor.name_of(instance)}. {of_executor.text}"
+    elif refusal.code == "pool_reserved" and wide is not None:
+        text = _kept_text(instance, wide, visible) or refusal.text
+    else:
+        text = refusal.text + _holders(instance, refusal, visible)
     until = {"until": refusal.until.isoformat()} if refusal.until else {}
-    facts = refusal.facts | until
-    verdict = Verdict(refusal.code, False, refusal.text + _holders(instance, refusal, visible), facts)
+    verdict = Verdict(refusal.code, False, text, refusal.facts | until)
     alone = refusal.never or refusal.code in _NOT_BY_WAITING
-    return [verdict] if alone else [verdict, _place(instance)]
+    return [verdict] if alone else [verdict, _place(instance, refusal)]
 
 
 def _candidate(instance: TaskInstance, run: DagRun) -> Candidate:
@@ -52,7 +64,7 @@ def _candidate(instance: TaskInstance, run: DagRun) -> Candidate:
     )
 
 
-def _room(instance: TaskInstance, run: DagRun, now: datetime, lease: timedelta) -> Room:
+def _room(instance: TaskInstance, run: DagRun, now: datetime, free: int | None) -> Room:
     use = Pool.objects.use()
     active = TaskInstance.objects.filter(dag_id=run.dag_id, state__in=_ACTIVE)
     counts = active.aggregate(
@@ -63,7 +75,7 @@ def _room(instance: TaskInstance, run: DagRun, now: datetime, lease: timedelta) 
     )
     return Room(
         pool_slots={name: one.slots for name, one in use.items()},
-        executors={instance.executor: _free(instance.executor, now, lease)},
+        executors={} if free is None else {instance.executor: free},
         pool_used={name: one.occupied for name, one in use.items()},
         runs={run.pk: counts["run"]},
         dags={run.dag_id: counts["dag"]},
@@ -74,17 +86,25 @@ def _room(instance: TaskInstance, run: DagRun, now: datetime, lease: timedelta) 
     )
 
 
-def _free(executor: str | None, now: datetime, lease: timedelta) -> int:
-    """Free slots of an executor whose runners say how many they have; of any other one slot is taken to be free."""
-    default = conf().executors[0]
-    name = executor or default
-    runners = Job.objects.alive(now, lease.total_seconds()).filter(executor_class=name).values_list("detail", flat=True)
-    slots = [detail["slots"] for detail in runners if "slots" in detail]
-    if not slots:
-        return 1
-    mine = Q(executor=name) | Q(executor__isnull=True) if name == default else Q(executor=name)
-    taken = TaskInstance.objects.filter(mine, state__in=[states.QUEUED, states.RUNNING, states.RESTARTING]).count()
-    return max(0, sum(slots) - taken)
+def _kept_for(instance: TaskInstance, room: Room, now: datetime) -> TaskInstance | None:
+    """The task that waited long for several slots of the pool, so that the free ones are kept for it. One query."""
+    total = room.pool_slots.get(instance.pool, -1)
+    free = total - room.pool_used.get(instance.pool, 0)
+    if total < 0 or free < instance.pool_slots:
+        return None
+    wide = TaskInstance.objects.filter(state=states.SCHEDULED, pool=instance.pool, pool_slots__gt=max(1, free))
+    overdue = now - timedelta(seconds=conf().wide_task_wait_seconds)
+    rows = wide.filter(pool_slots__lte=total, scheduled_when__lte=overdue).exclude(pk=instance.pk)
+    return rows.order_by("-priority_weight", "scheduled_when", "id").first()
+
+
+def _kept_text(instance: TaskInstance, wide: TaskInstance, visible: QuerySet[TaskInstance] | None) -> str:
+    """With the name of the task for which the slots are kept; "" when the reader may not see it."""
+    if visible is None or not visible.filter(pk=wide.pk).exists():
+        return ""
+    since = f"{wide.scheduled_when:%Y-%m-%d %H:%M:%S %Z}"
+    name = _name(instance, wide.dag_id, wide.task_id, wide.map_index, f"{wide.pool_slots} slots, since {since}")
+    return f"The free slots of pool {instance.pool} are kept for {name}, which needs several and waited long."
 
 
 def _holders(instance: TaskInstance, refusal: Refusal, visible: QuerySet[TaskInstance] | None) -> str:
@@ -116,14 +136,34 @@ def _name(instance: TaskInstance, dag_id: str, task_id: str, map_index: int, sta
     return f"{task if dag_id == instance.dag_id else f'{dag_id}.{task}'} ({state})"
 
 
-def _place(instance: TaskInstance) -> Verdict:
-    """How many scheduled tasks of its pool come before it."""
+def _place(instance: TaskInstance, refusal: Refusal) -> Verdict:
+    """How many scheduled tasks come before it, of those that wait for the same thing."""
+    where, scope = _queue(instance, refusal)
     before = Q(priority_weight__gt=instance.priority_weight) | Q(
         priority_weight=instance.priority_weight, scheduled_when__lt=instance.scheduled_when
     )
-    ahead = TaskInstance.objects.filter(before, state=states.SCHEDULED, pool=instance.pool).count()
+    before |= Q(priority_weight=instance.priority_weight, scheduled_when=instance.scheduled_when, pk__lt=instance.pk)
+    ahead = TaskInstance.objects.filter(before, scope, state=states.SCHEDULED).count()
+    facts = {"ahead": ahead, "pool": instance.pool}
     if not ahead:
-        return Verdict("place", True, f"It is the next of pool {instance.pool}.", {"ahead": 0, "pool": instance.pool})
+        return Verdict("place", True, f"It is the next {where}.", facts)
     many = "1 task comes" if ahead == 1 else f"{ahead} tasks come"
-    text = f"{many} before it in pool {instance.pool}, by priority or by age."
-    return Verdict("place", False, text, {"ahead": ahead, "pool": instance.pool})
+    return Verdict("place", False, f"{many} before it {where}, by priority or by age.", facts)
+
+
+def _queue(instance: TaskInstance, refusal: Refusal) -> tuple[str, Q]:
+    """Who else waits for what a refusal is about: in words, and as a filter."""
+    code = refusal.code
+    if code == "max_active_tasks" and conf().max_active_tasks_per == "run":
+        return "in its run", Q(dag_run=instance.dag_run_id)
+    if code == "max_active_tasks":
+        return "in its DAG", Q(dag_id=instance.dag_id)
+    if code == "max_active_tis_per_dag":
+        return "among the instances of its task", Q(dag_id=instance.dag_id, task_id=instance.task_id)
+    if code == "max_active_tis_per_dagrun":
+        return "among its instances in this run", Q(dag_run=instance.dag_run_id, task_id=instance.task_id)
+    if code == "executor_full":
+        return f"for {page_why_executor.name_of(instance)}", Q(executor=instance.executor)
+    if code in ("limit_full", "limit_reserved", "rate_full"):
+        return f"for limit {refusal.facts['name']}", naming(refusal.facts["name"])
+    return f"in pool {instance.pool}", Q(pool=instance.pool)

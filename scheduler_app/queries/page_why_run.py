@@ -17,6 +17,7 @@ from scheduler_app.models.hold import Held
 
 from . import page_why_backfill
 
+_FUTURE: Final = "With the setting SCHEDULER_ALLOW_FUTURE_LOGICAL_DATES such runs do not wait."
 #: Runs that a sentence names before it says "and n more".
 _NAMED: Final = 3
 
@@ -37,7 +38,13 @@ def held_text(row: Held, what: str) -> str:
 
 
 def run_fact(run: DagRun, now: datetime) -> RunFact:
-    return RunFact(logical_date=run.logical_date, state=run.state, is_paused=run.dag.is_paused, held=is_held(run, now))
+    return RunFact(
+        logical_date=run.logical_date,
+        state=run.state,
+        is_paused=run.dag.is_paused,
+        held=is_held(run, now),
+        allow_future=conf().allow_future_logical_dates,
+    )
 
 
 def before_start(run: DagRun, now: datetime) -> list[Verdict]:
@@ -46,6 +53,8 @@ def before_start(run: DagRun, now: datetime) -> list[Verdict]:
     for verdict in explain_run(run_fact(run, now), now):
         if verdict.code == "run_held":
             verdict = replace(verdict, text=held_text(run, "this run"))
+        if verdict.code == "future":
+            verdict = replace(verdict, text=f"{verdict.text} {_FUTURE}")
         if verdict.code != "run_state":
             found.append(verdict)
     if run.look_error:

@@ -11,10 +11,10 @@ from django.db.models import Count, Min, Q, QuerySet
 
 from scheduler_app.conf import conf
 from scheduler_app.models import Job, TaskInstance, Trigger, db
+from scheduler_app.models.worker_slots import CELERY
 
 #: A local runner is the pair of its scheduler; a Celery worker stands for itself.
 WORKER_TYPES: Final = ("LocalTaskJob", "CeleryWorkerJob")
-CELERY: Final = "CeleryExecutor"
 #: Attempts that are named for each worker; their number says how many there are.
 NAMED: Final = 50
 #: Workers that ended or fell silent are listed for so long, at most so many.

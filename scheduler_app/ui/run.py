@@ -44,7 +44,7 @@ def show(ask: Ask, dag_id: str, run_id: str) -> HttpResponse:
             "page": number,
             "pages": max(1, -(-shown // page_run.PAGE)),
             "usual": page_run.usual_seconds(dag_id) if run.state in ("running", "success") else None,
-            "why": page_why.why_run(run, ask.now, lease()),
+            "why": page_why.why_run(run, ask.now, lease(), access.task_instances(ask.actor)),
             "token": pulse.token if pulse else "",
         },
     )

@@ -26,7 +26,7 @@ def why(tis: list[Ti], task_id: str = "c", graph: Graph = GRAPH, run: RunFact = 
 def test_it_names_the_tasks_that_are_waited_for() -> None:
     verdicts = why([Ti(1, "a", state="success"), Ti(2, "b", state="running"), Ti(3, "c")])
     assert [(v.code, v.ok) for v in verdicts] == [("run_state", True), ("state", True), ("trigger_rule", False)]
-    assert verdicts[-1].text == "It waits for every upstream to succeed; b has not ended."
+    assert verdicts[-1].text == "It waits for every upstream to succeed; b (running) has not ended."
     assert verdicts[-1].facts["trigger_rule"] == "all_success"
     assert (verdicts[-1].facts["total"], verdicts[-1].facts["success"]) == (2, 1)
 
@@ -40,7 +40,8 @@ def test_it_says_what_a_rule_made_of_the_upstreams() -> None:
 def test_many_names_are_cut() -> None:
     graph = Graph(dag(f"[{', '.join(f't{n}' for n in range(9))}] >> z"))
     tis = [*(Ti(n, f"t{n}", state="running") for n in range(9)), Ti(9, "z")]
-    text = "It waits for every upstream to succeed; t0, t1, t2, t3, t4 and 4 more have not ended."
+    named = ", ".join(f"t{n} (running)" for n in range(5))
+    text = f"It waits for every upstream to succeed; {named} and 4 more have not ended."
     assert refused(why(tis, "z", graph)) == [("trigger_rule", text)]
 
 
@@ -52,7 +53,9 @@ def test_everything_that_stops_the_run_comes_first() -> None:
 
 def test_a_retry_says_when() -> None:
     waiting = Ti(1, "a", state="up_for_retry", next_at=NOW + timedelta(minutes=5))
-    assert refused(why([waiting], "a")) == [("retry", "It waits for its next try at 2024-03-15 00:05:00 UTC.")]
+    assert refused(why([waiting], "a")) == [
+        ("retry", "It waits for its next try at 2024-03-15 00:05:00 UTC. Clear it to try at once.")
+    ]
     due = Ti(1, "a", state="up_for_reschedule", next_at=NOW)
     assert refused(why([due], "a")) == []
 
@@ -62,7 +65,7 @@ def test_a_hold_and_the_past_are_named() -> None:
     previous = Previous("yesterday", NOW - timedelta(days=1), {"a": PastFact(("failed",), (), True)})
     verdicts = explain(graph, [Ti(1, "a", held=True)], "a", -1, RUN, NOW, previous)
     past = "It depends on its past: in the previous run yesterday, "
-    past += "1 of its 1 instance did not end in success or skipped."
+    past += "1 of its 1 instance did not end in success or skipped. Clear or mark it there."
     assert refused(verdicts) == [
         ("past", past),
         ("held", "Somebody holds this task: release it to let it run."),

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from scheduler_app.conf import conf
-from scheduler_app.executors.celery import CeleryExecutor, free_slots
+from scheduler_app.executors.celery import CeleryExecutor
 from scheduler_app.executors.celery_app import level, make_app, transport_options
 from scheduler_app.models import Job, TaskInstance, transitions
+from scheduler_app.models.worker_slots import free_slots
 from scheduler_app.scheduler.process import Options, make_executors
 from tests import rows
 from tests.shapes import parallel

@@ -347,19 +347,20 @@ def test_a_task_that_waits_says_for_what(admin: Client) -> None:
     factory.make_run(factory.make_dag("sales"), "r1", "running", {"extract": "success", "clean": "running"})
     html = body(admin, "/dags/sales/runs/r1/tasks/load/")
     assert "Why is it not running?" in html
-    assert "It waits for every upstream to succeed; clean, check have not ended." in html
+    assert "It waits for every upstream to succeed; clean (running), check (not scheduled) have not ended." in html
     assert "This task has not started yet, so it has no log." in html
 
 
 def test_a_scheduled_task_names_the_full_pool_and_its_place(admin: Client) -> None:
     factory.make_job()
+    factory.make_job("LocalTaskJob", executor_class="LocalExecutor", detail={"slots": 8})
     Pool.objects.create(pool="narrow", slots=1)
     states = {"extract": "success", "clean": "running", "check": "scheduled"}
     run = factory.make_run(factory.make_dag("sales"), "r1", "running", states)
     TaskInstance.objects.filter(dag_run=run).update(pool="narrow")
     html = body(admin, "/dags/sales/runs/r1/tasks/check/")
     assert "Pool narrow" in html
-    assert "It is the next of pool narrow." in html
+    assert "It is the next in pool narrow." in html
 
 
 def test_the_log_is_shown_with_levels_and_its_error(admin: Client, sales: DagRun, log_folder: Path) -> None:

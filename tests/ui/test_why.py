@@ -6,8 +6,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.core.management import CommandError, call_command
 
-from scheduler_app.models import DagModel, DagRun, Job, Limit, LimitUse, Pool, TaskInstance
+from scheduler_app.models import DagModel, DagRun, Job, Limit, LimitUse, Pool, TaskInstance, Trigger
 from scheduler_app.queries import page_why, page_why_run
 from scheduler_app.queries.page_why import Why
 from tests.shapes import shape
@@ -20,8 +21,10 @@ LEASE = timedelta(seconds=30)
 
 
 @pytest.fixture(autouse=True)
-def _scheduler() -> None:
+def _alive() -> None:
+    """A scheduler and its runner."""
     factory.make_job()
+    factory.make_job("LocalTaskJob", executor_class="LocalExecutor", detail={"slots": 32})
 
 
 def why(task_id: str, run: DagRun, **changes: Any) -> Why:
@@ -74,14 +77,14 @@ def test_a_paused_dag_is_the_reason_although_the_run_is_queued() -> None:
 
 def test_an_upstream_that_has_not_ended() -> None:
     run = sales({"extract": "success", "clean": "running", "check": "success"})
-    assert headline("load", run) == "It waits for every upstream to succeed; clean has not ended."
+    assert headline("load", run) == "It waits for every upstream to succeed; clean (running) has not ended."
     assert run_headline(run) is None
 
 
 def test_a_trigger_rule_that_waits_for_a_failure() -> None:
     document = shape("a >> b", "sales", {"b": {"trigger_rule": "one_failed"}})
     run = factory.make_run(factory.make_dag("sales", document), "r1", "running", {"a": "running"})
-    assert headline("b", run) == "It waits for one upstream to fail; a has not ended."
+    assert headline("b", run) == "It waits for one upstream to fail; a (running) has not ended."
 
 
 def test_a_full_pool_names_its_holders_and_who_comes_before() -> None:
@@ -166,9 +169,9 @@ def test_max_active_runs_names_the_runs_that_hold_it() -> None:
 
 def test_a_retry_that_is_due_later() -> None:
     run = sales({"extract": "up_for_retry"})
-    assert headline("extract", run) == "It waits for its next try at 2030-01-31 12:05:00 UTC."
+    assert headline("extract", run) == "It waits for its next try at 2030-01-31 12:05:00 UTC. Clear it to try at once."
     assert run_headline(run) == (
-        "None of its tasks runs now: 1 waits for its next try, 3 wait for the tasks before them."
+        "extract: It waits for its next try at 2030-01-31 12:05:00 UTC. Clear it to try at once."
     )
 
 
@@ -204,7 +207,8 @@ def test_a_logical_date_in_the_future() -> None:
     DagRun.objects.update(logical_date=NOW + timedelta(days=1))
     run.refresh_from_db()
     assert headline("extract", run) == (
-        "The run's logical date 2030-02-01 12:00:00 UTC lies in the future; it executes nothing before."
+        "The run's logical date 2030-02-01 12:00:00 UTC lies in the future; it executes nothing before. "
+        "With the setting SCHEDULER_ALLOW_FUTURE_LOGICAL_DATES such runs do not wait."
     )
 
 
@@ -221,26 +225,120 @@ def test_depends_on_past_names_the_run_before() -> None:
     factory.make_run(dag, "yesterday", "failed", {"a": "failed"}, at=NOW - timedelta(days=1))
     run = factory.make_run(dag, "r1")
     assert headline("a", run) == (
-        "It depends on its past: in the previous run yesterday, 1 of its 1 instance did not end in success or skipped."
+        "It depends on its past: in the previous run yesterday, 1 of its 1 instance did not end in success or skipped. "
+        "Clear or mark it there."
     )
 
 
-def test_a_full_executor() -> None:
-    factory.make_job("LocalTaskJob", executor_class="LocalExecutor", detail={"slots": 1})
+def test_a_full_executor_says_how_many_slots_are_taken() -> None:
+    runner = Job.objects.filter(job_type="LocalTaskJob")
+    runner.update(detail={"slots": 1})
     run = sales({"extract": "running", "check": "scheduled"})
-    assert headline("check", run) == "It waits for a free slot of the default executor."
-    Job.objects.filter(job_type="LocalTaskJob").update(detail={"slots": 2})
+    assert headline("check", run) == "It waits for a free slot of LocalExecutor. 1 slot of its runners is taken."
+    runner.update(detail={"slots": 2})
     assert why("check", run).headline is None
 
 
-def test_queued_without_a_worker_and_with_one() -> None:
+def test_an_executor_without_a_runner() -> None:
+    Job.objects.filter(job_type="LocalTaskJob").update(latest_heartbeat=NOW - timedelta(minutes=1))
+    assert headline("check", sales({"check": "scheduled"})) == (
+        "It waits for a free slot of LocalExecutor. No runner of LocalExecutor is alive: "
+        "each scheduler starts one, so its log says why there is none."
+    )
+
+
+def test_an_executor_that_no_scheduler_has() -> None:
+    text = "No running scheduler has the executor SparkExecutor: start one that has, or give the task another."
+    assert headline("check", sales({"check": "scheduled"}), executor="SparkExecutor") == text
+
+
+def test_celery_without_a_worker_and_with_a_full_one(settings: Any) -> None:
+    settings.SCHEDULER = {**settings.SCHEDULER, "executor": "LocalExecutor,CeleryExecutor"}
+    run = sales({"extract": "running", "check": "scheduled"})
+    TaskInstance.objects.update(executor="CeleryExecutor", queue="etl")
+    assert headline("check", run) == (
+        "It waits for a free slot of CeleryExecutor. No Celery worker is alive. "
+        "Start one: celery -A scheduler_app worker -Q etl"
+    )
+    worker: dict[str, Any] = {"executor_class": "CeleryExecutor", "detail": {"slots": 1, "queues": ["etl"]}}
+    factory.make_job("CeleryWorkerJob", **worker)
+    assert headline("check", run) == "It waits for a free slot of CeleryExecutor. 1 slot of 1 worker is taken."
+    factory.make_job("CeleryWorkerJob", **worker)
+    assert why("check", run).headline is None
+
+
+def test_a_message_in_a_queue_that_nobody_hears(settings: Any) -> None:
+    settings.SCHEDULER = {**settings.SCHEDULER, "executor": "CeleryExecutor"}
     run = sales({"extract": "queued"})
-    text = "No worker is alive that could start it. Start one, or look at why it ended on the page Jobs."
+    handed = {"queue": "gpu", "handed_out_at": NOW - timedelta(seconds=40)}
+    factory.make_job("CeleryWorkerJob", executor_class="CeleryExecutor", detail={"slots": 4, "queues": ["default"]})
+    text = "No worker listens to its queue gpu (1 worker listens to others). "
+    assert headline("extract", run, **handed) == text + "Start one: celery -A scheduler_app worker -Q gpu"
+    factory.make_job("CeleryWorkerJob", executor_class="CeleryExecutor", detail={"slots": 4, "queues": ["gpu"]})
+    found = why("extract", run)
+    assert found.headline is not None
+    assert found.headline.text == "It waits in queue gpu of the broker for a worker to take it, for 40 s now."
+    assert "1 worker listens to queue gpu, with 4 slots." in [verdict.text for verdict in found.verdicts]
+
+
+def test_slots_that_are_kept_for_a_wide_task_name_it() -> None:
+    Pool.objects.create(pool="warehouse", slots=3)
+    run = sales({"extract": "running", "check": "scheduled", "load": "scheduled"})
+    TaskInstance.objects.update(pool="warehouse", scheduled_when=NOW)
+    wide = TaskInstance.objects.filter(task_id="load")
+    wide.update(pool_slots=3, scheduled_when=NOW - timedelta(minutes=5))
+    assert headline("check", run) == (
+        "The free slots of pool warehouse are kept for load (3 slots, since 2030-01-31 11:55:00 UTC), "
+        "which needs several and waited long."
+    )
+
+
+def test_queued_without_a_runner_and_with_one() -> None:
+    run = sales({"extract": "queued"})
     handed = NOW - timedelta(seconds=40)
+    text = "A runner has it and starts its process, for 40 s now."
     assert headline("extract", run, handed_out_at=handed) == text
-    factory.make_job("CeleryWorkerJob")
-    assert headline("extract", run) == "A worker has it and starts its process, for 40 s now."
-    assert headline("extract", run, handed_out_at=None) == "It has its slots and waits to be handed to its executor."
+    Job.objects.filter(job_type="LocalTaskJob").delete()
+    text = (
+        "No runner of LocalExecutor is alive that could start it. Its scheduler starts another and hands it out again."
+    )
+    assert headline("extract", run) == text
+    assert headline("extract", run, handed_out_at=None) == "It has its slots and waits to be handed to LocalExecutor."
+
+
+def test_a_running_task_whose_worker_fell_silent() -> None:
+    run = sales({"extract": "running"})
+    instance = TaskInstance.objects.select_related("dag_run__dag").get(task_id="extract")
+    assert page_why.why_task(instance, NOW, LEASE, TaskInstance.objects.all()) is None
+    assert headline("extract", run, heartbeat_at=NOW - timedelta(seconds=45)) == (
+        "Its worker on worker-1 has not been heard for 45 s. After 60 s it counts as lost: "
+        "then its next try starts, or it fails."
+    )
+
+
+def test_a_run_of_which_nothing_runs_gives_the_reason_of_its_nearest_task() -> None:
+    run = sales({"extract": "success", "check": "scheduled"})
+    TaskInstance.objects.filter(task_id="check").update(pool="gone")
+    run = DagRun.objects.select_related("dag").get(pk=run.pk)
+    found = page_why.why_run(run, NOW, LEASE, TaskInstance.objects.all())
+    assert found is not None
+    assert found.headline is not None
+    assert found.headline.text == "check: Pool gone does not exist: create it, or give the task another pool."
+    assert found.verdicts[-1].text == "None of its tasks runs now: 1 waits for a slot, 2 have not been scheduled."
+
+
+def test_a_run_whose_only_task_is_held_says_so() -> None:
+    run = factory.make_run(factory.make_dag("sales", shape("a", "sales")), "r1", "running")
+    TaskInstance.objects.update(held_at=NOW, held_by="bob", held_why="wrong rates")
+    assert run_headline(run) == "a: bob holds this task: “wrong rates”. Release it to let it go on."
+
+
+def test_with_the_setting_a_logical_date_in_the_future_is_no_reason(settings: Any) -> None:
+    settings.SCHEDULER = {**settings.SCHEDULER, "allow_future_logical_dates": True}
+    run = sales()
+    DagRun.objects.update(logical_date=NOW + timedelta(days=1))
+    run.refresh_from_db()
+    assert why("extract", run).headline is None
 
 
 def test_deferred_without_a_triggerer_and_with_one() -> None:
@@ -249,6 +347,11 @@ def test_deferred_without_a_triggerer_and_with_one() -> None:
     assert headline("extract", run) == text
     factory.make_job("TriggererJob")
     assert headline("extract", run) == "It is deferred: a triggerer waits for its trigger."
+    trigger = Trigger.objects.create(classpath="airflow.triggers.temporal.DateTimeTrigger", created_date=NOW)
+    text = "It is deferred to DateTimeTrigger, which no triggerer has taken yet."
+    assert headline("extract", run, trigger_id=trigger.pk) == text
+    Trigger.objects.update(triggerer_id=1)
+    assert headline("extract", run) == "It is deferred: a triggerer waits for DateTimeTrigger."
 
 
 def test_a_run_whose_look_failed() -> None:
@@ -296,6 +399,18 @@ def test_why_a_dag_gets_no_run(fields: dict[str, Any], text: str | None) -> None
     assert (found.text if found else None) == text
 
 
+def test_the_command_prints_the_reason_first(capsys: pytest.CaptureFixture[str]) -> None:
+    run = sales({"extract": "up_for_retry"})
+    call_command("tasks", "why", "sales", run.run_id, "extract")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == "no   It waits for its next try at 2030-01-31 12:05:00 UTC. Clear it to try at once."
+    assert len(lines) == 5
+    call_command("tasks", "why", "sales", run.run_id)
+    assert "no   extract: It waits for its next try" in capsys.readouterr().out
+    with pytest.raises(CommandError, match="no such run or task"):
+        call_command("tasks", "why", "sales", run.run_id, "nope")
+
+
 def test_the_answers_cost_a_fixed_number_of_queries(django_assert_max_num_queries: Any) -> None:
     Pool.objects.create(pool="warehouse", slots=1)
     names = [f"t{number}" for number in range(60)]
@@ -305,7 +420,7 @@ def test_the_answers_cost_a_fixed_number_of_queries(django_assert_max_num_querie
     )
     TaskInstance.objects.update(pool="warehouse")
     instance = TaskInstance.objects.select_related("dag_run__dag").get(dag_run=run, task_id="t9")
-    with django_assert_max_num_queries(11):
+    with django_assert_max_num_queries(12):
         page_why.why_task(instance, NOW, LEASE, TaskInstance.objects.all())
-    with django_assert_max_num_queries(5):
-        page_why.why_run(instance.dag_run, NOW, LEASE)
+    with django_assert_max_num_queries(16):
+        page_why.why_run(instance.dag_run, NOW, LEASE, TaskInstance.objects.all())

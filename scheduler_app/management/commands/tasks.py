@@ -1,8 +1,9 @@
-"""``manage.py tasks list|states|clear``."""
+"""``manage.py tasks list|states|why|clear``."""
 
 from __future__ import annotations
 
 import argparse
+from datetime import timedelta
 from typing import Any
 
 from django.core.management.base import CommandError
@@ -10,7 +11,9 @@ from django.core.management.base import CommandError
 from scheduler_app import access
 from scheduler_app.actions.clear import clear
 from scheduler_app.actions.selection import Wanted, chosen, graph_for
+from scheduler_app.conf import conf
 from scheduler_app.management.command import Verbs
+from scheduler_app.queries import page_run, page_task, page_why
 
 
 class Command(Verbs):
@@ -18,6 +21,7 @@ class Command(Verbs):
     verbs = {
         "list": "the tasks of a DAG, in the order of their dependencies",
         "states": "the task instances of a run",
+        "why": "what keeps a task instance from running, or the run when no task is named",
         "clear": "let task instances run again",
     }
 
@@ -27,6 +31,12 @@ class Command(Verbs):
     def add_states(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("dag_id")
         parser.add_argument("run_id")
+
+    def add_why(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("dag_id")
+        parser.add_argument("run_id")
+        parser.add_argument("task_id", nargs="?")
+        parser.add_argument("--map-index", type=int, default=None)
 
     def add_clear(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("dag_id")
@@ -59,6 +69,21 @@ class Command(Verbs):
 
     def do_states(self, options: dict[str, Any]) -> None:
         self.show(_rows(chosen(self.actor, Wanted(options["dag_id"], runs=[options["run_id"]]))))
+
+    def do_why(self, options: dict[str, Any]) -> None:
+        dag_id, run_id, task_id = options["dag_id"], options["run_id"], options["task_id"]
+        lease = timedelta(seconds=conf().lease_seconds)
+        visible = access.task_instances(self.actor)
+        if task_id is None:
+            run = page_run.get_run(access.runs(self.actor), dag_id, run_id)
+            found = page_why.why_run(run, self.now, lease, visible) if run is not None else None
+        else:
+            run = page_task.get_task(visible, dag_id, run_id, task_id, options["map_index"])
+            found = page_why.why_task(run, self.now, lease, visible) if run is not None else None
+        if run is None:
+            raise CommandError(f"There is no such run or task. `manage.py tasks states {dag_id} {run_id}` shows them.")
+        verdicts = [] if found is None else sorted(found.verdicts, key=lambda one: one is not found.headline)
+        self.show([{"met": "yes" if one.ok else "no", "verdict": one.text} for one in verdicts])
 
     def do_clear(self, options: dict[str, Any]) -> None:
         wanted = Wanted(
