@@ -17,7 +17,9 @@ _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
 
 # Loaded at import, not at the call: the calls happen between fork and exec, where loading a library may deadlock.
-_LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+_PRCTL = ctypes.CDLL(None, use_errno=True).prctl if sys.platform == "linux" else None
+if _PRCTL is not None:
+    _PRCTL.argtypes = (ctypes.c_int, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ulong)
 
 
 def die_with_parent(parent_pid: int, with_signal: int = signal.SIGKILL) -> None:
@@ -39,8 +41,9 @@ def become_subreaper() -> None:
 
 def set_name(name: str) -> None:
     """The name of the calling thread in ``ps -o comm`` and ``top``; the kernel keeps 15 bytes."""
-    if _LIBC is not None:
-        _LIBC.prctl(_PR_SET_NAME, ctypes.c_char_p(name.encode()[:15]), 0, 0, 0)
+    if _PRCTL is not None:
+        text = ctypes.create_string_buffer(name.encode()[:15])
+        _PRCTL(_PR_SET_NAME, ctypes.addressof(text), 0, 0, 0)
 
 
 def signal_group(pgid: int, number: int) -> bool:
@@ -52,6 +55,6 @@ def signal_group(pgid: int, number: int) -> bool:
 
 
 def _prctl(option: int, value: int) -> None:
-    if _LIBC is not None and _LIBC.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
+    if _PRCTL is not None and _PRCTL(option, value, 0, 0, 0) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 from collections.abc import Callable, Iterator
+from types import FunctionType
 from typing import Any
 
 
@@ -32,8 +33,30 @@ class Context(dict[str, Any]):
 def names_for(context: Any, function: Callable[..., Any]) -> dict[str, Any]:
     """What a function may take from the context: its names, and those of the older ones that it spells out."""
     older = getattr(context, "older", {})
-    named = inspect.signature(function).parameters if older else {}
+    named = parameter_kinds(function) if older else {}
     return {**{name: older[name] for name in older if name in named}, **context}
+
+
+def parameter_kinds(function: Callable[..., Any]) -> dict[str, Any]:
+    """Parameter → its kind (``inspect.Parameter.KEYWORD_ONLY`` …), in order.
+
+    A plain function is read from its code, as ``inspect.signature`` does in the end, at a fraction of the price.
+    """
+    if type(function) is not FunctionType or "__wrapped__" in function.__dict__ or "__signature__" in function.__dict__:
+        return {name: parameter.kind for name, parameter in inspect.signature(function).parameters.items()}
+    code, kind = function.__code__, inspect.Parameter
+    names, only, by_place = code.co_varnames, code.co_posonlyargcount, code.co_argcount
+    last = by_place + code.co_kwonlyargcount
+    kinds = dict.fromkeys(names[:only], kind.POSITIONAL_ONLY)
+    kinds |= dict.fromkeys(names[only:by_place], kind.POSITIONAL_OR_KEYWORD)
+    more = names[last:]
+    if code.co_flags & inspect.CO_VARARGS:
+        kinds[more[0]] = kind.VAR_POSITIONAL
+        more = more[1:]
+    kinds |= dict.fromkeys(names[by_place:last], kind.KEYWORD_ONLY)
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        kinds[more[0]] = kind.VAR_KEYWORD
+    return kinds
 
 
 _contexts: list[Any] = []

@@ -142,9 +142,11 @@ def check_mappable(method: str, name: str, value: Any) -> None:
 
 def mapped_over(task: AbstractOperator) -> list[Any]:
     """The tasks and groups of the DAG that are mapped over the result of ``task``."""
-    dag = task.dag
-    if dag is None:
-        return []
+    return [] if task.dag is None else index_of(task.dag).get(task.task_id, [])
+
+
+def index_of(dag: Any) -> dict[str, list[Any]]:
+    """Task id → the tasks and groups that are mapped over its result; made once for a DAG."""
     if dag._mapped_over is None:
         index: dict[str, list[Any]] = {}
         for node in [*dag.tasks, *dag.task_group.iter_groups()]:
@@ -152,4 +154,5 @@ def mapped_over(task: AbstractOperator) -> list[Any]:
                 for source, _ in node.expand_input.iter_references():
                     index.setdefault(source.task_id, []).append(node)
         dag._mapped_over = index
-    return dag._mapped_over.get(task.task_id, [])
+    found: dict[str, list[Any]] = dag._mapped_over
+    return found

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
+from pendulum import UTC, DateTime
+
 from scheduler_app.sdk import timezone
 from scheduler_app.sdk.runtime import current_port
 from scheduler_app.sdk.states import DagRunState, DagRunType
@@ -18,6 +20,10 @@ def moment(text: Any) -> Any:
     if text is None:
         return None
     value = dt.datetime.fromisoformat(text) if isinstance(text, str) else text
+    if value.tzinfo is dt.UTC:
+        # as below, without pendulum's search for the zone: each attempt makes half a dozen of these
+        day = (value.year, value.month, value.day)
+        return DateTime(*day, value.hour, value.minute, value.second, value.microsecond, tzinfo=UTC, fold=value.fold)
     return timezone.coerce_datetime(value)
 
 

@@ -7,7 +7,6 @@ import contextlib
 import datetime as dt
 import gc
 import os
-import random
 import signal
 import socket
 import sys
@@ -43,14 +42,16 @@ def run_attempt(
     fds: dict[str, int],
     bag: Callable[[], Bag],
     work: Work = run_task,
-    masks: Masks | None = None,
+    writer: LogWriter | None = None,
 ) -> int:
     """The role of a forked attempt: `fds` are wire, log, out and err; `bag` gives the file's DAGs by id.
 
-    `masks` hide what the file learned when it was imported.
+    `writer`: to which output was led before the fork (:func:`prepared`).
     """
-    writer = LogWriter(fds["log"], clock, masks)
-    output.take_over(writer, fds["out"], fds["err"])
+    if writer is None:
+        writer = prepared()
+    writer.fd = fds["log"]
+    output.connect(fds["out"], fds["err"])
     gc.enable()
     _reseed()
     channel = BlockingChannel(socket.socket(fileno=fds["wire"]), message["max_bytes"])
@@ -60,7 +61,8 @@ def run_attempt(
         own = start["ti"]
         port.own = (own["dag_id"], own["run_id"], own["task_id"], own["map_index"])
         proc.set_name(f"task {own['task_id']}")
-        os.environ.update(message.get("environment", {}))
+        if message.get("environment"):
+            os.environ.update(message["environment"])
         port.send_outcome(_run(start, port, bag, work, writer))
         _wind_up(writer)
         port.send_end()
@@ -69,6 +71,16 @@ def run_attempt(
         _wind_up(writer)
         return 1
     return 0
+
+
+def prepared(masks: Masks | None = None) -> LogWriter:
+    """The writer to which everything that this process prints and logs is led; its file comes with the attempt.
+
+    `masks` hide what the file learned when it was imported.
+    """
+    writer = LogWriter(-1, clock, masks)
+    output.lead_to(writer)
+    return writer
 
 
 def _run(
@@ -100,8 +112,8 @@ def failure(error: BaseException, writer: LogWriter) -> dict[str, Any]:
 
 
 def _reseed() -> None:
-    """Siblings share the zygote's memory: without this they would draw the same numbers."""
-    random.seed()
+    """Siblings share the zygote's memory: without this they would draw the same numbers from numpy (the module
+    ``random`` sees to itself after a fork)."""
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         with contextlib.suppress(Exception):

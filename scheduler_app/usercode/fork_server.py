@@ -40,9 +40,13 @@ class ForkServer:
         self._keys: dict[int, Any] = {}
         #: processes that user code started while it was imported: they stay
         self._spared = set(process_tree.children(os.getpid()))
+        #: read again after each end of a child: kept open, and there is one thread
+        self._children_fd = process_tree.open_children()
         self._wakeup, self._wakeup_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         #: in a child: close what only the server needs, before the role begins
         self.private_fds = [control.fileno(), lifeline, self._wakeup, self._wakeup_write]
+        if self._children_fd is not None:
+            self.private_fds.append(self._children_fd)
 
     def announce(self, message: dict[str, Any]) -> None:
         self._control.send(message)
@@ -155,10 +159,9 @@ class ForkServer:
 
     def _end_orphans(self) -> None:
         """End what a child of ours left behind: we inherited it, and nobody else looks after it."""
-        known = self._keys.keys() | self._spared
-        for stranger in process_tree.children(os.getpid()):
-            if stranger not in known:
-                process_tree.kill_tree(stranger)
+        for child in process_tree.own_children(self._children_fd):
+            if child not in self._keys and child not in self._spared:
+                process_tree.kill_tree(child)
 
     def _end(self) -> None:
         signal.set_wakeup_fd(-1)

@@ -7,6 +7,7 @@ one of the roles below. It never imports user code itself: a crash, a thread or 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import os
 import signal
@@ -18,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from scheduler_app import proc, process_tree
-from scheduler_app.attempt_log import Masks
-from scheduler_app.usercode.attempt import Bag, run_attempt
+from scheduler_app.attempt_log import LogWriter, Masks
+from scheduler_app.usercode.attempt import Bag, prepared, run_attempt
 from scheduler_app.usercode.fork_server import ForkServer, Role
 from scheduler_app.wire import BlockingChannel
 
@@ -78,14 +79,25 @@ def _zygote(message: dict[str, Any], fds: dict[str, int], lifeline: int) -> int:
     _silence()
     control = socket.socket(fileno=fds["control"])
     bag, masks, reply = _load(message, BlockingChannel(socket.socket(fileno=fds["port"])))
+    writer = _prepare(bag, masks)
 
     def attempt(order: dict[str, Any], its_fds: dict[str, int]) -> int:
-        return run_attempt(order, its_fds, lambda: bag, masks=masks)
+        return run_attempt(order, its_fds, lambda: bag, writer=writer)
 
     server = ForkServer(control, lifeline, {"attempt": attempt})
     server.announce({"op": "loaded", **reply})
     server.run()
     return 0
+
+
+def _prepare(bag: Bag, masks: Masks) -> LogWriter:
+    """What each attempt would do for itself, and copy pages for: done once, before they are forked."""
+    from scheduler_app.sdk import mapping
+
+    for dag in bag.values():
+        with contextlib.suppress(Exception):  # an attempt that needs it says what is wrong
+            mapping.index_of(dag)
+    return prepared(masks)
 
 
 def _end_now() -> None:

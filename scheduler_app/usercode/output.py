@@ -15,16 +15,11 @@ STDOUT = ("info", "task.stdout")
 STDERR = ("error", "task.stderr")
 
 
-def take_over(writer: LogWriter, stdout: int, stderr: int, level: int = logging.INFO) -> None:
-    """Lead prints, ``logging`` and warnings of this process to `writer`, and raw output to the two pipes.
+def lead_to(writer: LogWriter, level: int = logging.INFO) -> None:
+    """Lead prints, ``logging`` and warnings of this process to `writer`, at once and with their level.
 
-    Python's own output is written at once with its level; what a C library or a subprocess writes to
-    file descriptors 1 and 2 goes through the pipes, which the supervisor reads.
+    A zygote does this before it forks, with a writer that has no file yet: an attempt then copies fewer pages.
     """
-    null = os.open(os.devnull, os.O_RDONLY)
-    for source, target in ((null, 0), (stdout, 1), (stderr, 2)):
-        os.dup2(source, target)
-        os.close(source)
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - it lives as long as the process
     sys.stdout = sys.__stdout__ = LineStream(writer, *STDOUT, fd=1)  # type: ignore[misc, assignment]
     sys.stderr = sys.__stderr__ = LineStream(writer, *STDERR, fd=2)  # type: ignore[misc, assignment]
@@ -32,6 +27,14 @@ def take_over(writer: LogWriter, stdout: int, stderr: int, level: int = logging.
     root.handlers[:] = [LogHandler(writer)]
     root.setLevel(level)
     logging.captureWarnings(True)
+
+
+def connect(stdout: int, stderr: int) -> None:
+    """Lead what a C library or a subprocess writes to file descriptors 1 and 2 to the pipes that the supervisor reads;
+    standard input is empty already."""
+    for source, target in ((stdout, 1), (stderr, 2)):
+        os.dup2(source, target)
+        os.close(source)
 
 
 class LineStream(io.TextIOBase):

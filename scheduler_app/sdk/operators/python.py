@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from scheduler_app.sdk.context import current_context, names_for
+from scheduler_app.sdk.context import current_context, names_for, parameter_kinds
 from scheduler_app.sdk.exceptions import AirflowException
 from scheduler_app.sdk.operator import BaseOperator
 from scheduler_app.sdk.operators.branch import BranchMixIn, SkipMixin, keep_answer
@@ -62,19 +62,12 @@ def call_arguments(
 
     Raises ValueError when a context name is also given by position.
     """
-    parameters = inspect.signature(function).parameters
-    positional = [
-        name
-        for name, parameter in parameters.items()
-        if parameter.kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    ][: len(args)]
-    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
+    kinds, kind = parameter_kinds(function), inspect.Parameter
+    by_place = (kind.POSITIONAL_ONLY, kind.POSITIONAL_OR_KEYWORD)
+    positional = [name for name, its in kinds.items() if its in by_place][: len(args)]
+    if kind.VAR_KEYWORD in kinds.values():
         return {name: value for name, value in available.items() if name not in positional}
-    by_name = {
-        name
-        for name, parameter in parameters.items()
-        if parameter.kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    }
+    by_name = {name for name, its in kinds.items() if its in (kind.POSITIONAL_OR_KEYWORD, kind.KEYWORD_ONLY)}
     chosen = {name: available[name] for name in by_name if name in available and name not in positional}
     return {**chosen, **{name: value for name, value in given.items() if name not in chosen}}
 
