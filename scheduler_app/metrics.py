@@ -1,10 +1,57 @@
-"""Every metric of ours, declared once (F-26). Names follow Airflow's where it has one; times are in seconds."""
+"""Every metric of ours, declared once (F-26). Names follow Airflow's where it has one; times are in seconds.
+
+What is counted inside a transaction is added when it has committed, and forgotten when it is rolled back (S-54):
+``models.db.atomic`` holds it back until then.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
+from functools import partial
+from typing import Any
 
-from prometheus_client import Counter, Gauge, Histogram
+import prometheus_client
+from prometheus_client import Gauge
+
+_held_back: ContextVar[list[Callable[[], None]] | None] = ContextVar("held_back", default=None)
+
+
+@contextlib.contextmanager
+def held_back() -> Iterator[None]:
+    """What is counted inside counts when the block ends well; inside another such block, when that one does."""
+    outer = _held_back.get()
+    mine: list[Callable[[], None]] = []
+    token = _held_back.set(mine)
+    try:
+        yield
+    finally:
+        _held_back.reset(token)
+    if outer is not None:
+        outer += mine
+        return
+    for add in mine:
+        add()
+
+
+def _add(what: Callable[..., None], *values: Any) -> None:
+    waiting = _held_back.get()
+    if waiting is None:
+        what(*values)
+    else:
+        waiting.append(partial(what, *values))
+
+
+class Counter(prometheus_client.Counter):
+    def inc(self, amount: float = 1, exemplar: dict[str, str] | None = None) -> None:
+        _add(super().inc, amount, exemplar)
+
+
+class Histogram(prometheus_client.Histogram):
+    def observe(self, amount: float, exemplar: dict[str, str] | None = None) -> None:
+        _add(super().observe, amount, exemplar)
+
 
 _FAST = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _SLOW = (0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3600)
@@ -42,6 +89,12 @@ TASK_STATES = Gauge(
 )
 POOL_SLOTS = Gauge(
     "pool_slots", "Slots of a pool by what they are doing.", ["pool", "slots"], multiprocess_mode="mostrecent"
+)
+LIMIT_UNITS = Gauge(
+    "scheduler_limit_units",
+    "Keyed limits: how much there is (amount), and how much is taken or was within the window of a rate (used).",
+    ["limit", "what"],
+    multiprocess_mode="mostrecent",
 )
 OLDEST_SNAPSHOT = Gauge(
     "scheduler_oldest_snapshot_seconds", "Age of the oldest snapshot in the database.", multiprocess_mode="mostrecent"

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from scheduler_app.engine.admission import Candidate, Room, admit
+from scheduler_app.engine.admission import Candidate, Refusal, Room, admit
 from scheduler_app.engine.graph import Graph
+from scheduler_app.engine.limits import Allowance, decode, of_documents
 from scheduler_app.engine.run_plans import RunPlan
 
 #: Task instances that one forecast plays.
@@ -65,17 +66,30 @@ class TooMuch(ValueError):
 
 
 def forecast(
-    dags: Iterable[Planned], pools: Mapping[str, int], slots: int, *, max_active_tasks_per: Any = "run"
+    dags: Iterable[Planned],
+    pools: Mapping[str, int],
+    slots: int,
+    limits: Mapping[str, Allowance] | None = None,
+    *,
+    max_active_tasks_per: Any = "run",
 ) -> list[Timed]:
     """Every run and every task of the plans, in the order in which they began (what can never begin comes last).
 
-    ``pools``: slots by name, -1 = without limit; ``slots``: of the executors. TooMuch says how to ask for less.
+    ``pools``: slots by name, -1 = without limit; ``slots``: of the executors; ``limits``: keyed ones, unused.
+
+    TooMuch says how to ask for less.
     """
     given = list(dags)
     count = sum(len(dag.plans) * len(dag.graph.tasks) for dag in given)
     if count > MOST_TASKS:
         raise TooMuch(f"{count} task instances are more than the {MOST_TASKS} of a forecast: name DAGs, or fewer days.")
-    world = _World(dict(pools), slots, max_active_tasks_per)
+    room = Room(
+        pool_slots=dict(pools),
+        executors={None: slots},
+        limits=dict(limits or {}),
+        max_active_tasks_per=max_active_tasks_per,
+    )
+    world = _World(room)
     for dag in given:
         for plan in dag.plans:
             world.expect(dag, plan)
@@ -103,10 +117,12 @@ class _Task:
 
 
 class _World:
-    def __init__(self, pools: dict[str, int], slots: int, per: Any) -> None:
-        self.room = Room(pool_slots=pools, executors={None: slots}, max_active_tasks_per=per)
+    def __init__(self, room: Room) -> None:
+        self.room = room
         self.timed: list[Timed] = []
-        self.events: list[tuple[datetime, int, _Run | _Task]] = []
+        #: a run that is due, a task that ends, or nothing: a rate that has room again
+        self.events: list[tuple[datetime, int, _Run | _Task | None]] = []
+        self.rate_at: datetime | None = None
         self.number = 0
         self.queued: dict[str, list[_Run]] = defaultdict(list)
         self.running: dict[str, int] = defaultdict(int)
@@ -128,7 +144,7 @@ class _World:
                 what = heapq.heappop(self.events)[2]
                 if isinstance(what, _Run):
                     self.queued[what.timed.dag_id].append(what)
-                else:
+                elif what is not None:
                     self._end(what, now)
             self._start_runs(now)
             self._admit(now)
@@ -137,7 +153,7 @@ class _World:
         for run in (run for runs in self.queued.values() for run in runs):
             run.timed.waits.setdefault(RUNS, 0.0)
 
-    def _at(self, when: datetime, what: _Run | _Task) -> None:
+    def _at(self, when: datetime, what: _Run | _Task | None) -> None:
         self.number += 1
         heapq.heappush(self.events, (when, self.number, what))
 
@@ -180,6 +196,7 @@ class _World:
             max_active_tasks=run.dag.max_active_tasks,
             max_active_tis_per_dag=task.max_active_tis_per_dag,
             max_active_tis_per_dagrun=task.max_active_tis_per_dagrun,
+            limits=decode(of_documents(task.limits)) if task.limits else (),
         )
         made = _Task(run, task_id, timed, candidate, run.dag.graph.weights[task_id])
         if task.is_empty:
@@ -195,6 +212,7 @@ class _World:
             rank[task.timed.dag_id] += 1
             ordered.append(((-task.weight, rank[task.timed.dag_id], task.timed.ready_at, task.candidate.id), task))
         ordered.sort(key=lambda pair: pair[0])
+        self._forget(now)
         answer = admit([task.candidate for _, task in ordered], self.room)
         admitted = set(answer.admitted)
         self.refused = {key: refusal.code for key, refusal in answer.refused}
@@ -202,7 +220,34 @@ class _World:
             if task.candidate.id in admitted:
                 task.timed.started_at = now
                 self._at(now + timedelta(seconds=max(task.run.dag.seconds[task.task_id], 0.001)), task)
+                self._take(task, now)
         self.waiting = [task for task in self.waiting if task.candidate.id not in admitted]
+        self._expect(answer.refused, now)
+
+    def _forget(self, now: datetime) -> None:
+        """What has left the window of a rate."""
+        for limit in self.room.limits.values():
+            if limit.per_seconds is not None and limit.taken:
+                since = now - timedelta(seconds=limit.per_seconds)
+                limit.taken = [(at, units) for at, units in limit.taken if at > since]
+                limit.used = sum(units for _, units in limit.taken)
+
+    def _take(self, task: _Task, now: datetime) -> None:
+        for name, units in task.candidate.limits:
+            if self.room.limits[name].per_seconds is not None:
+                self.room.limits[name].taken.append((now, units))
+
+    def _expect(self, refused: Iterable[tuple[Any, Refusal]], now: datetime) -> None:
+        """One look at the first moment at which a rate has room again."""
+        waits = [
+            self.room.limits[refusal.facts["name"]].free_at(refusal.facts["needs"])
+            for _, refusal in refused
+            if refusal.code == "rate_full"
+        ]
+        first = min((at for at in waits if at is not None), default=None)
+        if first is not None and (self.rate_at is None or self.rate_at <= now or first < self.rate_at):
+            self.rate_at = first
+            self._at(first, None)
 
     def _end(self, task: _Task, now: datetime) -> None:
         c, room = task.candidate, self.room
@@ -212,6 +257,9 @@ class _World:
         room.dags[c.dag_id] -= 1
         room.tasks[c.dag_id, c.task_id] -= 1
         room.run_tasks[c.run_id, c.task_id] -= 1
+        for name, units in c.limits:
+            if room.limits[name].per_seconds is None:
+                room.limits[name].used -= units
         self._over(task, now)
 
     def _over(self, task: _Task, now: datetime) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import psycopg2
 from django.db import DatabaseError, InterfaceError, OperationalError, connections, transaction
 
+from scheduler_app import metrics
 from scheduler_app.conf import conf
 
 #: The channel on which committed work is announced: a hint that ends a sleep, never the work itself.
@@ -40,8 +41,11 @@ def connection() -> Any:
     return connections[alias()]
 
 
-def atomic(*, savepoint: bool = True, durable: bool = False) -> contextlib.AbstractContextManager[Any]:
-    return transaction.atomic(using=alias(), savepoint=savepoint, durable=durable)
+@contextlib.contextmanager
+def atomic(*, savepoint: bool = True, durable: bool = False) -> Iterator[None]:
+    """A transaction, or a savepoint in one; what is counted in it counts when it commits."""
+    with metrics.held_back(), transaction.atomic(using=alias(), savepoint=savepoint, durable=durable):
+        yield
 
 
 def on_commit(hint: Callable[[], object]) -> None:

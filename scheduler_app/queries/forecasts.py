@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from scheduler_app.engine.forecast import MOST_TASKS, Planned
+from scheduler_app.engine.limits import Allowance
 from scheduler_app.engine.run_plans import RunPlan, preview
-from scheduler_app.models import DagModel, Pool, db, graphs, schedules
+from scheduler_app.models import DagModel, Limit, Pool, db, graphs, schedules
 from scheduler_app.timetables import from_doc
 
 #: Of each task, the time that its last successes took, the middle one.
@@ -57,6 +58,12 @@ def _slots(dag: DagModel, now: datetime, until: datetime) -> list[RunPlan]:
             count *= 4
     except ValueError:
         return []
+
+
+def limits() -> dict[str, Allowance]:
+    """Every keyed limit, unused. One query."""
+    rows = Limit.objects.values_list("name", "amount", "per_seconds")
+    return {name: Allowance(amount, per_seconds) for name, amount, per_seconds in rows}
 
 
 def pool_slots() -> dict[str, int]:

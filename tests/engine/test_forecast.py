@@ -9,6 +9,7 @@ import pytest
 
 from scheduler_app.engine.forecast import MOST_TASKS, Planned, Timed, TooMuch, forecast
 from scheduler_app.engine.graph import Graph
+from scheduler_app.engine.limits import Allowance
 from scheduler_app.engine.run_plans import RunPlan
 from tests.shapes import shape
 
@@ -92,3 +93,21 @@ def test_an_empty_task_takes_neither_time_nor_slot() -> None:
 def test_more_than_it_can_play_is_refused() -> None:
     with pytest.raises(TooMuch, match="name DAGs, or fewer days"):
         play(planned("a", *range(MOST_TASKS + 1)))
+
+
+def test_a_keyed_limit_is_free_again_when_its_holder_ends() -> None:
+    limits = {"*": {"limits": ({"name": "db"},)}}
+    found = forecast([planned("a; b", 0, tasks=limits)], {"default_pool": 9}, 9, {"db": Allowance(1)})
+    assert tasks(found) == {"dag.a": (0, 0, None), "dag.b": (10, 10, "limit_full")}
+
+
+def test_a_rate_lets_the_next_go_when_its_window_has_room() -> None:
+    limits = {"*": {"limits": ({"name": "crm"},)}}
+    found = forecast([planned("a; b; c; d", 0, tasks=limits)], {"default_pool": 9}, 9, {"crm": Allowance(2, 60.0)})
+    assert [when for when, _, _ in tasks(found).values()] == [0, 0, 60, 60]
+    assert tasks(found)["dag.d"] == (60, 60, "rate_full")
+
+
+def test_a_limit_that_does_not_exist_is_waited_for_without_end() -> None:
+    found = play(planned("a", 0, tasks={"a": {"limits": ({"name": "gone"},)}}))
+    assert [(one.started_at, one.bound_by) for one in found if one.task_id] == [(None, "limit_unknown")]

@@ -17,7 +17,7 @@ from scheduler_app.queries import forecasts
 
 
 class Command(Report):
-    help = "Plays DAGs and pools forward on a virtual clock: tasks take what they usually take, and succeed."
+    help = "Plays DAGs, pools and limits forward on a virtual clock: tasks take what they usually take, and succeed."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         super().add_arguments(parser)
@@ -42,7 +42,13 @@ class Command(Report):
         planned = forecasts.planned(dags.order_by("pk"), self.now, until, options["task_seconds"])
         slots = conf().parallelism if options["slots"] is None else options["slots"]
         try:
-            found = forecast(planned, forecasts.pool_slots(), slots, max_active_tasks_per=conf().max_active_tasks_per)
+            found = forecast(
+                planned,
+                forecasts.pool_slots(),
+                slots,
+                forecasts.limits(),
+                max_active_tasks_per=conf().max_active_tasks_per,
+            )
         except TooMuch as error:
             raise CommandError(str(error)) from error
         self.show({"dag": _by_dag, "run": _by_run, "task": _by_task}[options["by"]](found))

@@ -1,9 +1,9 @@
-"""Gauges that are read from rows: pools, open task instances, the oldest snapshot (F-26)."""
+"""Gauges that are read from rows: pools, keyed limits, open task instances, the oldest snapshot (F-26)."""
 
 from __future__ import annotations
 
 from scheduler_app import metrics
-from scheduler_app.models import Pool, db
+from scheduler_app.models import Limit, Pool, db
 from scheduler_app.scheduler.tick import Tick
 
 _OLDEST_SNAPSHOT = """
@@ -28,5 +28,8 @@ def run(tick: Tick) -> int:
                 totals[name] += int(value)
     for state, count in totals.items():
         metrics.TASK_STATES.labels(state).set(count)
+    for name, limit in Limit.objects.allowances(tick.now).items():
+        metrics.LIMIT_UNITS.labels(name, "amount").set(limit.amount)
+        metrics.LIMIT_UNITS.labels(name, "used").set(limit.used)
     metrics.OLDEST_SNAPSHOT.set(float(db.fetch(_OLDEST_SNAPSHOT)[0][0]))
     return 0
