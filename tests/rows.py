@@ -27,8 +27,8 @@ def store(dag: Dag, **fields: Any) -> DagModel:
         defaults={
             "created_at": T0,
             "is_paused": False,
-            "max_active_runs": dag.max_active_runs,
-            "max_active_tasks": dag.max_active_tasks,
+            "max_active_runs": 16 if dag.max_active_runs is None else dag.max_active_runs,
+            "max_active_tasks": 16 if dag.max_active_tasks is None else dag.max_active_tasks,
             "timetable": dag.timetable,
             "catchup": dag.catchup,
             **fields,

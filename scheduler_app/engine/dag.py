@@ -19,8 +19,6 @@ SCHEMA_VERSION = 1
 
 DEFAULT_POOL = "default_pool"
 DEFAULT_QUEUE = "default"
-DEFAULT_MAX_ACTIVE_TASKS = 16
-DEFAULT_MAX_ACTIVE_RUNS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +138,9 @@ class Dag:
     start_date: str | None = None
     end_date: str | None = None
     catchup: bool = False
-    max_active_runs: int = DEFAULT_MAX_ACTIVE_RUNS
-    max_active_tasks: int = DEFAULT_MAX_ACTIVE_TASKS
+    #: None = the file does not say: the setting holds
+    max_active_runs: int | None = None
+    max_active_tasks: int | None = None
     max_consecutive_failed_dag_runs: int = 0
     dagrun_timeout: float | None = None
     fail_fast: bool = False

@@ -42,6 +42,10 @@ REMOVED_DAG_ARGUMENTS: dict[str, str] = {
 }
 
 
+#: What ``max_active_tasks`` and ``max_active_runs`` of a DAG read as while its file does not say them.
+SHOWN_WHEN_UNSAID = 16
+
+
 class DAG:
     """A workflow. Used as ``with DAG("id", schedule=…):``, or by ``dag=…`` of its tasks.
 
@@ -63,8 +67,8 @@ class DAG:
         user_defined_macros: dict[str, Any] | None = None,
         user_defined_filters: dict[str, Callable[..., Any]] | None = None,
         default_args: dict[str, Any] | None = None,
-        max_active_tasks: int = 16,
-        max_active_runs: int = 16,
+        max_active_tasks: int | None = None,
+        max_active_runs: int | None = None,
         max_consecutive_failed_dag_runs: int = 0,
         dagrun_timeout: dt.timedelta | None = None,
         sla_miss_callback: Any = None,
@@ -105,7 +109,13 @@ class DAG:
         )
         self.template_undefined = template_undefined
         self.user_defined_macros, self.user_defined_filters = user_defined_macros, user_defined_filters
-        self.max_active_tasks, self.max_active_runs = int(max_active_tasks), int(max_active_runs)
+        self.unsaid = {
+            name
+            for name, value in (("max_active_tasks", max_active_tasks), ("max_active_runs", max_active_runs))
+            if value is None
+        }
+        self.max_active_tasks = _from_one(max_active_tasks, "max_active_tasks", dag_id)
+        self.max_active_runs = _from_one(max_active_runs, "max_active_runs", dag_id)
         self.max_consecutive_failed_dag_runs = _not_negative(max_consecutive_failed_dag_runs, dag_id)
         if dagrun_timeout is not None and not isinstance(dagrun_timeout, dt.timedelta):
             raise TypeError(f"dagrun_timeout of DAG {dag_id!r} is a timedelta, not {dagrun_timeout!r}.")
@@ -183,6 +193,11 @@ class DAG:
     @property
     def dag_display_name(self) -> str:
         return self._dag_display_name or self.dag_id
+
+    def said(self, name: str) -> Any:
+        """The value of a limit that the file says; None where the setting of the scheduler holds."""
+        value = getattr(self, name)
+        return None if name in self.unsaid and value == SHOWN_WHEN_UNSAID else value
 
     @property
     def folder(self) -> str:
@@ -382,6 +397,13 @@ def _read_tags(tags: Any, dag_id: str) -> set[str]:
         if len(tag) > 100:
             raise AirflowException(f"A tag of DAG {dag_id!r} is longer than 100 characters: {tag[:40]!r}…")
     return found
+
+
+def _from_one(value: int | None, name: str, dag_id: str) -> int:
+    number = SHOWN_WHEN_UNSAID if value is None else int(value)
+    if number < 1:
+        raise ValueError(f"{name} of DAG {dag_id!r} is {value!r}: it is a number from 1 up. To stop a DAG, pause it.")
+    return number
 
 
 def _not_negative(value: int, dag_id: str) -> int:

@@ -580,3 +580,11 @@ def test_a_persons_number_and_that_of_the_first_dag_hold(world: World):
     world.look()
     assert numbers()["db"] == (6, None, "two")
     assert not DagWarning.objects.filter(dag_id="two").exists()
+
+
+def test_a_file_that_says_what_is_the_default_is_not_overruled_by_the_setting(tmp_path: Path):
+    world = make_world(tmp_path, max_active_tasks_per_dag=3, max_active_runs_per_dag=2)
+    world.write("sales.py", dag_doc("said", max_active_tasks=16, max_active_runs=16), dag_doc("unsaid"))
+    world.look()
+    found = DagModel.objects.order_by("pk").values_list("pk", "max_active_tasks", "max_active_runs")
+    assert list(found) == [("said", 16, 16), ("unsaid", 3, 2)]

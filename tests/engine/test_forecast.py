@@ -21,7 +21,7 @@ def planned(text: str, *slots: float, dag_id: str = "dag", seconds: float = 10.0
     graph = Graph(shape(text, dag_id, **fields))
     plans = [RunPlan(at(slot), at(slot), at(slot), at(slot), at(slot).isoformat()) for slot in slots]
     usual = dict.fromkeys(graph.tasks, seconds)
-    return Planned(graph, plans, graph.dag.max_active_runs, graph.dag.max_active_tasks, usual)
+    return Planned(graph, plans, graph.dag.max_active_runs or 16, graph.dag.max_active_tasks or 16, usual)
 
 
 def at(seconds: float) -> datetime:

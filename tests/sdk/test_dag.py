@@ -16,6 +16,7 @@ from scheduler_app.sdk.exceptions import (
     FailFastDagInvalidTriggerRule,
     TaskNotFound,
 )
+from scheduler_app.sdk.serialize import serialize
 
 from .memory_port import utc
 
@@ -233,3 +234,19 @@ def test_a_teardown_cannot_have_a_rule_of_its_own() -> None:
 def test_a_callback_that_was_called_in_place_of_given_is_refused() -> None:
     with DAG("d"), pytest.raises(TypeError, match="give the function itself"):
         Empty(task_id="x", on_failure_callback="not a function")
+
+
+def test_a_limit_that_the_file_does_not_say_is_left_to_the_setting() -> None:
+    assert not {"max_active_tasks", "max_active_runs"} & serialize(DAG("d")).keys()
+    document = serialize(DAG("d", max_active_tasks=16, max_active_runs=16))
+    assert (document["max_active_tasks"], document["max_active_runs"]) == (16, 16)
+    later = DAG("d")
+    assert later.max_active_tasks == 16
+    later.max_active_tasks = 5
+    assert serialize(later)["max_active_tasks"] == 5
+
+
+@pytest.mark.parametrize("name", ["max_active_tasks", "max_active_runs"])
+def test_a_limit_below_one_is_refused_and_says_what_to_do(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} of DAG 'd' is 0: it is a number from 1 up. To stop a DAG, pause it."):
+        DAG("d", **{name: 0})
