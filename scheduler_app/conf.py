@@ -146,6 +146,12 @@ class Conf:
     celery_publish_timeout_seconds: float = knob(
         5.0, "Time that the broker may take to answer the scheduler; then the message is sent again.", least=0.1
     )
+    celery_visibility_timeout_seconds: int = knob(
+        3600,
+        "Redis: time after which a message that no worker has acknowledged is delivered again. A message is "
+        "acknowledged when its task starts, so a long task needs no longer one.",
+        least=1,
+    )
     worker_sources: Literal["database", "folder"] = knob(
         "database",
         "Where a Celery worker takes DAG files from: the database (it needs no shared folder), or the same path of the "

@@ -34,6 +34,11 @@ def die_with_parent(parent_pid: int, with_signal: int = signal.SIGKILL) -> None:
         os.kill(os.getpid(), with_signal)
 
 
+def outlive_parent() -> None:
+    """Takes :func:`die_with_parent` back, for a process that notices by itself and has last words to write."""
+    _prctl(_PR_SET_PDEATHSIG, 0)
+
+
 def become_subreaper() -> None:
     """Makes orphaned descendants children of this process, which must then reap them."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)

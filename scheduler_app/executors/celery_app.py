@@ -45,16 +45,19 @@ def make_app(values: Conf, *, publishing: bool = False) -> Celery:
     )
     if values.celery_broker_url:
         app.conf.broker_url = values.celery_broker_url
-    timeout = values.celery_publish_timeout_seconds
-    app.conf.broker_transport_options = transport_options(str(app.conf.broker_url or ""), timeout, publishing)
+    # what a site has set for its own broker (a sentinel's master, a global prefix) is kept
+    own = dict(app.conf.broker_transport_options or {})
+    app.conf.broker_transport_options = own | transport_options(str(app.conf.broker_url or ""), values, publishing)
     return app
 
 
-def transport_options(broker_url: str, timeout_seconds: float, publishing: bool) -> dict[str, Any]:
+def transport_options(broker_url: str, values: Conf, publishing: bool) -> dict[str, Any]:
     """So that every call ends in time, and that a confirmed message is one that the broker has."""
+    timeout_seconds = values.celery_publish_timeout_seconds
     if is_redis(broker_url):
         options: dict[str, Any] = {"socket_connect_timeout": timeout_seconds, "socket_keepalive": True}
         options["priority_steps"] = list(range(_LEVELS))
+        options["visibility_timeout"] = values.celery_visibility_timeout_seconds
         return {**options, "socket_timeout": timeout_seconds} if publishing else options
     if publishing:
         return {"confirm_publish": True, "read_timeout": timeout_seconds, "write_timeout": timeout_seconds}

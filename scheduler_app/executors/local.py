@@ -105,6 +105,7 @@ class LocalExecutor(Executor):
     def _spawn(self) -> None:
         ours, theirs = socket.socketpair()
         command = [sys.executable, "-m", PROGRAM, "--control", str(theirs.fileno()), "--slots", str(self._slots)]
+        command += ["--parent", str(os.getpid())]
         self._process = subprocess.Popen(
             [*command, *self._runner_arguments],
             cwd=_PACKAGE_PARENT,

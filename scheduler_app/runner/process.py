@@ -32,6 +32,7 @@ _EXECUTOR_GONE = "its executor ended."
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="scheduler_app.runner.process", description=__doc__)
     parser.add_argument("--control", type=int, required=True, help="file descriptor of the socket to the executor")
+    parser.add_argument("--parent", type=int, required=True, help="process id of the executor")
     parser.add_argument("--slots", type=int, required=True, help="attempts at once")
     parser.add_argument("--executor", default="LocalExecutor", help="class of the executor, for the Job row")
     parser.add_argument("--job-type", default="LocalTaskJob", help="type of the Job row")
@@ -39,6 +40,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--own-sources", action="store_true", help="take DAG files from the database")
     options = parser.parse_args(arguments)
     os.set_inheritable(options.control, False)
+    # Until the loop watches the socket nobody here would notice: on a busy machine Django's import takes seconds.
+    proc.die_with_parent(options.parent)
     import django
 
     django.setup()
@@ -84,6 +87,7 @@ class RunnerProcess:
 
     def run(self) -> None:
         self._events.watch(self._control, self._message, self._executor_gone)
+        proc.outlive_parent()
         self._children.preload()
         self._begin()
         while not self._gone and not (self._stopping and self._runner.idle):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -31,6 +32,12 @@ ENVIRONMENT = {
     "SCHEDULER_LOAD_EXAMPLES": "false",
     "SCHEDULER_PARALLELISM": "16",
 }
+#: Name of a process, without its number → its command.
+ROLES = {
+    "scheduler": ["runscheduler", "--no-dag-processor"],
+    "processor": ["rundagprocessor"],
+    "triggerer": ["runtriggerer"],
+}
 #: Time in which a killed process's descendants must be gone (I3).
 GONE_SECONDS = 2.0
 
@@ -38,7 +45,16 @@ GONE_SECONDS = 2.0
 class House:
     """Starts, kills and restarts processes. ``database_url`` names a migrated database that is ours alone."""
 
-    def __init__(self, folder: Path, database_url: str, *, tasks: int, seconds: float, broker: str = "") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        database_url: str,
+        *,
+        tasks: int,
+        seconds: float,
+        broker: str = "",
+        more: Mapping[str, str] | None = None,
+    ) -> None:
         self.folder = folder
         #: of this database alone, on a broker that others may use too; the same in each play, as the DAG names it
         self.queue = urlsplit(database_url).path.strip("/").replace("_", "-")
@@ -55,6 +71,7 @@ class House:
             "LEDGER_TASKS": str(tasks),
             "LEDGER_SECONDS": str(seconds),
             "LEDGER_QUEUE": self.queue,
+            **(more or {}),
         }
         if broker:
             self.environ |= {"SCHEDULER_EXECUTOR": "CeleryExecutor", "SCHEDULER_CELERY_BROKER_URL": broker}
@@ -62,7 +79,7 @@ class House:
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, name: str) -> None:
-        """``scheduler…`` is a scheduler of its own, ``worker…`` a Celery worker, ``processor`` the DAG processor."""
+        """``scheduler…``, ``worker…`` (of Celery), ``triggerer…`` or ``processor``, as a process of its own."""
         environ = self.environ
         if name.startswith("worker"):
             command = ["-m", "celery", "-A", "scheduler_app", "worker", "-n", name, "-Q", self.queue, "-c", "8"]
@@ -70,8 +87,7 @@ class House:
             home = str(self.folder / name)
             environ = environ | {"SCHEDULER_HOME": home, "SCHEDULER_DAGS_FOLDER": f"{home}/none"}
         else:
-            role = ["runscheduler", "--no-dag-processor"] if name.startswith("scheduler") else ["rundagprocessor"]
-            command = [str(ROOT / "manage.py"), *role]
+            command = [str(ROOT / "manage.py"), *ROLES[name.rstrip("0123456789")]]
         parent = os.getpid()
         with (self.folder / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
@@ -101,6 +117,16 @@ class House:
         theirs = [process for process in self.children(name) if "usercode" in command_of(process)]
         return max(theirs, key=lambda process: len(children_of(process, recursive=False)))
 
+    def attempt(self, name: str, rng: random.Random) -> psutil.Process:
+        """One of the processes in which a task runs now, below a scheduler or a worker. LookupError: there is none."""
+        ours = [process for process in self.children(name) if "usercode" in command_of(process)]
+        # base → zygote → attempt
+        zygotes = {child for one in _tops(ours) for child in children_of(one, recursive=False)}
+        attempts = sorted({child for one in zygotes for child in children_of(one)}, key=lambda one: one.pid)
+        if not attempts:
+            raise LookupError(f"{name} runs nothing")
+        return rng.choice(attempts)
+
     def _child(self, name: str, program: str) -> psutil.Process:
         for process in self.children(name):
             if program in command_of(process):
@@ -117,6 +143,9 @@ class House:
         for popen in self.processes.values():
             popen.poll()
         wait_for(lambda: not [p for p in below if alive(p)], GONE_SECONDS, f"descendants to be gone: {below}")
+
+    def kill_with_children(self, process: psutil.Process) -> None:
+        self.kill([process], [process])
 
     def kill_process(self, name: str) -> None:
         process = psutil.Process(self.processes[name].pid)
@@ -140,16 +169,23 @@ class House:
     # ── what the tasks wrote ─────────────────────────────────────────────────────────────────────────────────────────
     def lines(self, what: str) -> Counter[tuple[str, int]]:
         """(task, try) → how often it said so."""
-        found: Counter[tuple[str, int]] = Counter()
+        return Counter((task_id, number) for kind, task_id, number, _ in self.entries() if kind == what)
+
+    def entries(self) -> Iterator[tuple[str, str, int, float]]:
+        """(what, task, try, when) of each line."""
         for line in self.ledger.read_text().splitlines():
-            kind, task_id, number, _ = line.split()
-            if kind == what:
-                found[task_id, int(number)] += 1
-        return found
+            kind, task_id, number, moment = line.split()
+            yield kind, task_id, int(number), float(moment)
 
     def logs(self) -> str:
         """The last lines of every process, for a failure's message."""
         return "\n".join(f"== {path.name}\n{path.read_text()[-3000:]}" for path in sorted(self.folder.glob("*.log")))
+
+
+def _tops(processes: list[psutil.Process]) -> list[psutil.Process]:
+    """Those that descend from none of the others."""
+    below = {child.pid for process in processes for child in children_of(process)}
+    return [process for process in processes if process.pid not in below]
 
 
 def children_of(process: psutil.Process, *, recursive: bool = True) -> list[psutil.Process]:

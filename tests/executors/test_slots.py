@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from scheduler_app.conf import conf
+from scheduler_app.conf import Conf, conf
 from scheduler_app.executors.celery import CeleryExecutor
 from scheduler_app.executors.celery_app import level, make_app, transport_options
 from scheduler_app.models import Job, TaskInstance, transitions
@@ -48,10 +48,10 @@ def test_a_heavier_task_gets_a_higher_level_which_redis_counts_downwards(
 
 
 def test_only_the_scheduler_gives_up_waiting_for_the_broker() -> None:
-    assert transport_options("amqp://host", 5.0, publishing=False) == {}
-    assert transport_options("amqp://host", 5.0, publishing=True)["confirm_publish"] is True
-    assert transport_options("redis://host", 5.0, publishing=True)["socket_timeout"] == 5.0
-    assert "socket_timeout" not in transport_options("redis://host", 5.0, publishing=False)
+    assert transport_options("amqp://host", Conf(), publishing=False) == {}
+    assert transport_options("amqp://host", Conf(), publishing=True)["confirm_publish"] is True
+    assert transport_options("redis://host", Conf(), publishing=True)["socket_timeout"] == 5.0
+    assert "socket_timeout" not in transport_options("redis://host", Conf(), publishing=False)
 
 
 def test_the_application_has_its_own_pool_and_acknowledges_late() -> None:
