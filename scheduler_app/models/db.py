@@ -20,6 +20,8 @@ from scheduler_app.conf import conf
 CHANNEL = "scheduler_wake"
 #: As above, for runners: a task instance was taken from the attempt that runs it.
 STOP_CHANNEL = "scheduler_stop"
+#: As above, for triggerers: a trigger waits for one of them.
+TRIGGER_CHANNEL = "scheduler_trigger"
 
 #: SQLSTATEs after which the same transaction may simply be tried again: it lost a conflict; the server stops, starts,
 #: lacks memory, disk or connections; or this server has become a standby and the next connection finds the new one.
@@ -103,6 +105,7 @@ def close() -> None:
 __all__ = [
     "CHANNEL",
     "STOP_CHANNEL",
+    "TRIGGER_CHANNEL",
     "DatabaseError",
     "alias",
     "atomic",

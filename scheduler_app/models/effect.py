@@ -63,8 +63,8 @@ class CallbackQuerySet(models.QuerySet["Callback"]):
 
     def replay(self, callback_id: int, now: datetime) -> bool:
         """Due at once with all its attempts before it again, whatever became of it. False while it runs."""
-        waiting = self.filter(pk=callback_id).exclude(state="running")
-        return bool(waiting.update(state="pending", attempts=0, next_at=now, error=None, job_id=None, finished_at=None))
+        fresh: dict[str, Any] = {"state": "pending", "attempts": 0, "error": None, "job_id": None, "finished_at": None}
+        return bool(self.filter(pk=callback_id).exclude(state="running").update(**fresh, next_at=now))
 
     def give_back_orphans(self, now: datetime, lease_seconds: float) -> int:
         """Callbacks whose process is dead are due again: they run at least once."""
@@ -165,6 +165,7 @@ class TriggerQuerySet(models.QuerySet["Trigger"]):
         """Stores triggers in the transaction of the deferrals that wait for them; their ids, in order."""
         if not new:
             return []
+        db.execute(f"NOTIFY {db.TRIGGER_CHANNEL}")
         rows = db.fetch(
             "INSERT INTO scheduler_trigger (classpath, kwargs, dag_id, bundle_name, bundle_version, created_date)"
             " SELECT w.classpath, w.kwargs, w.dag_id, coalesce(d.bundle_name, 'dags'), w.bundle_version, %s"

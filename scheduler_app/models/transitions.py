@@ -93,7 +93,8 @@ _TASK_SETS: dict[str, dict[str, str]] = {
         "next_at": "NULL",
         "reason": "NULL",
     },
-    "resume": {"scheduled_when": NOW, "trigger_id": "NULL", "trigger_timeout": "NULL"},
+    # ``scheduled_when`` stays: it had its turn before those that still wait, and goes on before them
+    "resume": {"trigger_id": "NULL", "trigger_timeout": "NULL"},
     "settle": {
         "try_number": "ti.try_number + 1",
         "scheduled_when": NOW,

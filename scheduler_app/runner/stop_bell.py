@@ -22,8 +22,8 @@ log = logging.getLogger(__name__)
 class StopBell:
     """Calls `ring` for each batch of notifications. :meth:`arm` once a pass, outside transactions."""
 
-    def __init__(self, events: Events, ring: Callable[[], None]) -> None:
-        self._events, self._ring = events, ring
+    def __init__(self, events: Events, ring: Callable[[], None], channel: str = db.STOP_CHANNEL) -> None:
+        self._events, self._ring, self._channel = events, ring, channel
         self._connection: Any = None
         #: a copy of the connection's descriptor: it stays ours when Django closes the connection
         self._fd: int | None = None
@@ -39,10 +39,10 @@ class StopBell:
 
     def _listen(self, connection: Any) -> None:
         try:
-            db.execute(f"LISTEN {db.STOP_CHANNEL}")
+            db.execute(f"LISTEN {self._channel}")
             self._fd = os.dup(connection.fileno())
         except (Error, psycopg2.Error, OSError) as error:
-            log.warning("Runner cannot listen for what is to be stopped (%s); heartbeats will tell", error)
+            log.warning("This process cannot listen on %s (%s); it looks by itself", self._channel, error)
         else:
             self._events.watch_fd(self._fd, self._readable)
             self._ring()

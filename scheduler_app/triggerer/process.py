@@ -15,6 +15,7 @@ from scheduler_app import metrics
 from scheduler_app.conf import Conf, conf
 from scheduler_app.models import db
 from scheduler_app.models.lease import Lease, LeaseLost, bury_neighbours
+from scheduler_app.runner.stop_bell import StopBell
 from scheduler_app.supervisor.base import Base, Exit
 from scheduler_app.supervisor.child import Clocks
 from scheduler_app.supervisor.environment import inherited
@@ -86,6 +87,7 @@ class Triggerer:
         self._used_at = monotonic()
         self._results: list[Result] = []
         self._next_claim = self._next_renewal = self._database_retry = 0.0
+        self._bell = StopBell(self._events, self._rung, db.TRIGGER_CHANNEL)
 
     @property
     def held(self) -> set[int]:
@@ -102,6 +104,7 @@ class Triggerer:
         if monotonic < self._database_retry:
             return moved
         try:
+            self._bell.arm()
             if self._results:
                 moved = self._store(clock())
             if monotonic >= self._next_renewal:
@@ -117,6 +120,10 @@ class Triggerer:
             db.close()
             self._database_retry = monotonic + _DATABASE_RETRY_SECONDS
         return moved
+
+    def _rung(self) -> None:
+        """A trigger was stored: it need not wait for the next look."""
+        self._next_claim = 0.0
 
     def release(self) -> None:
         """Gives every trigger back, so that another triggerer takes it at once."""

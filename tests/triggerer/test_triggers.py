@@ -286,3 +286,38 @@ def test_a_trigger_whose_task_cannot_be_described_fails_alone(world: World):
     world.until(lambda: moved(bad, good))
     assert (bad.next_method, good.next_kwargs["event"]) == ("__fail__", 2)
     assert "The trigger cannot be run: DAG 'waits' was serialised by a newer version" in bad.next_kwargs["traceback"][0]
+
+
+def test_a_stored_trigger_is_taken_at_once_and_not_at_the_next_look(transactional_db: None, tmp_path: Path):
+    world = World(tmp_path)
+    try:
+        world.triggerer.step(0.0, db.clock)
+        world.triggerer._next_claim = time.monotonic() + 3600
+        with db.atomic():
+            ti = world.defer(0, "Waits")
+            db.execute(f"NOTIFY {db.TRIGGER_CHANNEL}")
+        world.until(lambda: world.triggerer.held == {ti.trigger_id}, seconds=10)
+    finally:
+        world.triggerer.close()
+
+
+def test_a_resumed_task_keeps_its_place_before_those_that_still_wait(world: World):
+    ti = world.defer(0, "Fires", payload=1)
+    before = ti.scheduled_when
+    world.until(lambda: moved(ti))
+    assert (ti.state, ti.scheduled_when) == ("scheduled", before)
+
+
+def test_a_trigger_is_announced_when_it_is_stored(transactional_db: None):
+    from scheduler_app.models.effect import NewTrigger
+
+    with db.cursor() as cursor:
+        cursor.execute(f"LISTEN {db.TRIGGER_CHANNEL}")
+    with db.atomic():
+        Trigger.objects.add([NewTrigger("a.B", {}, "waits")], T0)
+    raw = db.connection().connection
+    raw.poll()
+    assert [heard.channel for heard in raw.notifies] == [db.TRIGGER_CHANNEL]
+    raw.notifies.clear()
+    with db.cursor() as cursor:
+        cursor.execute("UNLISTEN *")
