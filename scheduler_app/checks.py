@@ -70,6 +70,14 @@ def _relations(values: Conf) -> list[CheckMessage]:
                 id="scheduler_app.E009",
             )
         )
+    if values.timed_out_running_tasks not in ("skipped", "failed"):
+        found.append(
+            Error(
+                f"SCHEDULER['timed_out_running_tasks'] is {values.timed_out_running_tasks!r}; it must be skipped or"
+                " failed.",
+                id="scheduler_app.E011",
+            )
+        )
     if values.worker_sources not in ("database", "folder"):
         found.append(
             Error(

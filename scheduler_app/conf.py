@@ -77,6 +77,9 @@ class Conf:
     max_active_tasks_per: Literal["run", "dag"] = knob(
         "run", "What max_active_tasks of a DAG limits: each run by itself (run), or all its runs together (dag)."
     )
+    timed_out_running_tasks: Literal["skipped", "failed"] = knob(
+        "skipped", "What the running tasks of a run become that took longer than its dagrun_timeout: skipped or failed."
+    )
     wide_task_wait_seconds: float = knob(
         60.0, "Time after which the free slots of a pool are kept for a task that needs several of them.", least=0
     )

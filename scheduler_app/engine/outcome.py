@@ -26,7 +26,7 @@ _BAD = frozenset({FAILED, UPSTREAM_FAILED})
 
 class Outcome(NamedTuple):
     """``state`` is ``success``, ``failed`` or None (the run goes on); ``reason`` is a sentence, ``code`` its kind:
-    ``success``, ``task_failure``, ``all_tasks_deadlocked`` or ``unfinished``."""
+    ``success``, ``task_failure``, ``all_tasks_deadlocked``, ``timed_out`` or ``unfinished``."""
 
     state: str | None
     code: str
@@ -56,6 +56,13 @@ def outcome(
         what = "Of its last tasks" if rule == "leaves" else "Of its tasks"
         return Outcome(FAILED, "task_failure", f"{what} these did not succeed: {_names(failed)}.")
     return Outcome(SUCCESS, "success", "Every task that decides the run ended in success or was skipped.")
+
+
+def timed_out(graph: Graph) -> Outcome:
+    """The end of a run that took longer than its ``dagrun_timeout``."""
+    seconds = graph.dag.dagrun_timeout
+    length = "" if seconds is None else f" of {seconds:g} s"
+    return Outcome(FAILED, "timed_out", f"The run took longer than its dagrun_timeout{length}.")
 
 
 def deadlock(graph: Graph, tis: Iterable[Ti], look: Look) -> Outcome | None:

@@ -58,6 +58,8 @@ class DagRun(Held):
     end_date = models.DateTimeField(null=True, blank=True)
     #: of the first start; clearing resets start_date, never this (BC-77)
     first_start_date = models.DateTimeField(null=True, blank=True)
+    #: its time was over then; what is left of it are teardowns
+    timed_out_at = models.DateTimeField(null=True, blank=True)
     last_scheduling_decision = models.DateTimeField(null=True, blank=True)
     #: the scheduler's own alarm: retry, reschedule, time-out, end of a hold
     next_check_at = models.DateTimeField(null=True, blank=True)

@@ -161,7 +161,12 @@ TASK_WAKES: dict[str, str] = {
 _OPEN_BACKFILL = "(SELECT b.id FROM scheduler_backfill b WHERE b.id = r.backfill_id AND b.completed_at IS NULL)"
 
 _RUN_SETS: dict[str, dict[str, str]] = {
-    "start": {"start_date": NOW, "first_start_date": "coalesce(r.first_start_date, %(now)s)", "end_date": "NULL"},
+    "start": {
+        "start_date": NOW,
+        "first_start_date": "coalesce(r.first_start_date, %(now)s)",
+        "end_date": "NULL",
+        "timed_out_at": "NULL",
+    },
     "succeed": {"end_date": NOW, "next_check_at": "NULL"},
     "fail": {"end_date": NOW, "next_check_at": "NULL"},
     "clear": {

@@ -4,8 +4,6 @@ other alarm makes its run due for a look.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -13,10 +11,9 @@ from psycopg2.extras import Json
 
 from scheduler_app.engine import states
 from scheduler_app.engine.graph import Graph
-from scheduler_app.engine.outcome import Outcome
 from scheduler_app.models import Wake, db, facts, graphs, transitions
 from scheduler_app.models.facts import RunRow
-from scheduler_app.scheduler import run_ends
+from scheduler_app.scheduler import time_outs
 from scheduler_app.scheduler.lost import Gone, end_attempts
 from scheduler_app.scheduler.tick import Tick, backoff, error_text
 
@@ -47,7 +44,8 @@ def run(tick: Tick) -> int:
         db.execute(_CLEAR_ALARMS, {"runs": tick.working_on})
         compiled, _ = graphs.readable(row.version_id for row in rows if row.version_id is not None)
         late = [row for row in rows if _is_late(row, compiled, tick)]
-        _time_out(late, compiled, tick)
+        cut = [time_outs.Late(row, compiled[row.version_id]) for row in late if row.version_id is not None]
+        time_outs.cut_short(cut, tick.now, tick.conf.timed_out_running_tasks)
         late_keys = {row.id for row in late}
         Wake.objects.add([row.id for row in rows if row.id not in late_keys], "alarm", tick.now)
     return len(rows) + _end_deferrals(tick)
@@ -78,16 +76,7 @@ def blame(tick: Tick, run_id: object, error: BaseException) -> None:
 
 def _is_late(row: RunRow, compiled: dict[UUID, Graph], tick: Tick) -> bool:
     graph = compiled.get(row.version_id) if row.version_id is not None else None
-    if graph is None or graph.dag.dagrun_timeout is None or row.start_date is None or row.state != states.RUNNING:
+    if graph is None or row.state != states.RUNNING:
         return False
-    return row.start_date + timedelta(seconds=graph.dag.dagrun_timeout) <= tick.now
-
-
-def _time_out(late: Sequence[RunRow], compiled: dict[UUID, Graph], tick: Tick) -> None:
-    ended = []
-    for row in late:
-        graph = compiled[row.version_id]  # type: ignore[index]
-        reason = f"The run took longer than its dagrun_timeout of {graph.dag.dagrun_timeout:g} s."
-        ended.append((row, graph, Outcome(states.FAILED, "timed_out", reason)))
-    if ended:
-        run_ends.cut_short(ended, tick.now)
+    due_at = time_outs.due_at(row, graph)
+    return due_at is not None and due_at <= tick.now

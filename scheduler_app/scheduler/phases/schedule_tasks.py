@@ -12,17 +12,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from uuid import UUID
 
 from scheduler_app import metrics
 from scheduler_app.engine import states
 from scheduler_app.engine.graph import Graph
-from scheduler_app.engine.outcome import Outcome, deadlock, fail_fast_moves, outcome
+from scheduler_app.engine.outcome import Outcome, deadlock, fail_fast_moves, outcome, timed_out
 from scheduler_app.engine.readiness import Look, Move, RunFact, Ti, look
 from scheduler_app.models import Wake, creation, db, facts, graphs, transitions
 from scheduler_app.models.facts import RunRow
-from scheduler_app.scheduler import deferring, following, run_ends
+from scheduler_app.scheduler import deferring, following, run_ends, time_outs
 from scheduler_app.scheduler.tick import Tick, backoff, error_text
 
 #: Wakes that one look for due runs reads.
@@ -175,7 +175,7 @@ def _keep_time_outs(rows: Sequence[RunRow], alarms: dict[int, datetime | None]) 
     compiled, _ = graphs.readable(row.version_id for row in still if row.version_id is not None)
     for row in still:
         graph = compiled.get(row.version_id) if row.version_id is not None else None
-        at = _time_out(row, graph) if graph is not None else None
+        at = time_outs.due_at(row, graph) if graph is not None else None
         if at is not None:
             alarms[row.id] = min(at, alarms.get(row.id) or at)
 
@@ -258,17 +258,12 @@ def _alarm(one: _Looked, held_until: datetime | None, now: datetime) -> datetime
     """When time alone makes the run due again. A partial look must not put off what the rest of the run waits for, nor
     an alarm that is due and has not been served yet."""
     instants = [at for at in (one.found.next_check_at, held_until) if at is not None]
-    times_out = _time_out(one.row, one.graph)
+    times_out = time_outs.due_at(one.row, one.graph)
     if times_out is not None:
         instants.append(max(now, times_out))
     if one.only is not None and one.row.next_check_at is not None:
         instants.append(one.row.next_check_at)
     return min(instants, default=None)
-
-
-def _time_out(row: RunRow, graph: Graph) -> datetime | None:
-    seconds = graph.dag.dagrun_timeout
-    return None if seconds is None or row.start_date is None else row.start_date + timedelta(seconds=seconds)
 
 
 def _apply(looked: Sequence[_Looked], tick: Tick) -> None:
@@ -343,6 +338,9 @@ def _end_runs(looked: Sequence[_Looked], tick: Tick) -> None:
     for one in finished:
         rule = one.graph.dag.run_state
         one.ended = outcome(one.graph, deciding.get(one.row.id, ()), all_ended=True, rule=rule)  # type: ignore[arg-type]
+    for one in looked:
+        if one.ended and one.ended.state and one.row.timed_out_at is not None:
+            one.ended = timed_out(one.graph)
     run_ends.end_runs([(one.row, one.graph, one.ended) for one in looked if one.ended and one.ended.state], tick.now)
 
 
