@@ -24,15 +24,18 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Wire:
-    """A TCP relay to a service. ``cut`` closes every connection that goes through it; new ones are taken."""
+    """A TCP relay to a service. ``cut`` closes every connection that goes through it; new ones are taken.
 
-    def __init__(self, url: str) -> None:
+    `host` is the address that it listens on, `target` another place than the URL's: (host, port) or a Unix socket.
+    """
+
+    def __init__(self, url: str, host: str = "127.0.0.1", target: tuple[str, int] | str | None = None) -> None:
         address = urlsplit(url)
-        self._target = (address.hostname, address.port)
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._target = target or (address.hostname or "", address.port or 0)
+        self._listener = socket.create_server((host, 0))
         self._open: list[socket.socket] = []
         user = f"{address.username}:{address.password}@" if address.username else ""
-        self.url = urlunsplit(address._replace(netloc=f"{user}127.0.0.1:{self._listener.getsockname()[1]}"))
+        self.url = urlunsplit(address._replace(netloc=f"{user}{host}:{self._listener.getsockname()[1]}"))
         self._closed = False
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -49,11 +52,18 @@ class Wire:
         self._listener.close()
         self.cut()
 
+    def _reach(self) -> socket.socket:
+        if not isinstance(self._target, str):
+            return socket.create_connection(self._target)
+        far = socket.socket(socket.AF_UNIX)
+        far.connect(self._target)
+        return far
+
     def _accept(self) -> None:
         while not self._closed:
             try:
                 near, _ = self._listener.accept()
-                far = socket.create_connection(self._target)
+                far = self._reach()
             except OSError:
                 continue
             self._open += [near, far]
@@ -79,6 +89,8 @@ class Workers:
     folder: Path
     environ: dict[str, str]
     running: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    #: what comes before the command of a worker, to start it somewhere else
+    prefix: list[str] = field(default_factory=list)
 
     def start(self, slots: int = 2, *arguments: str) -> subprocess.Popen[bytes]:
         """Returns when its runner has said that it is there."""
@@ -88,7 +100,7 @@ class Workers:
         command = [sys.executable, "-m", "celery", "-A", "scheduler_app", "worker", "-n", name, "-Q", self.queue]
         log = (self.folder / f"{name}.log").open("wb")
         process = subprocess.Popen(
-            [*command, "--concurrency", str(slots), *arguments],
+            [*self.prefix, *command, "--concurrency", str(slots), *arguments],
             cwd=home,
             env={**self.environ, "SCHEDULER_HOME": str(home), "SCHEDULER_CELERY_BROKER_URL": self.url},
             stdin=subprocess.DEVNULL,
