@@ -12,6 +12,13 @@ from django.core.exceptions import ImproperlyConfigured
 
 from .conf import Conf, conf
 
+#: settings with few values: name, values, code of the check
+_CHOICES = (
+    ("max_active_tasks_per", ("run", "dag"), "E009"),
+    ("worker_sources", ("database", "folder"), "E010"),
+    ("timed_out_running_tasks", ("skipped", "failed"), "E011"),
+)
+
 
 @register()
 def check_conf(**kwargs: Any) -> list[CheckMessage]:
@@ -63,28 +70,11 @@ def _relations(values: Conf) -> list[CheckMessage]:
                 id="scheduler_app.E006",
             )
         )
-    if values.max_active_tasks_per not in ("run", "dag"):
-        found.append(
-            Error(
-                f"SCHEDULER['max_active_tasks_per'] is {values.max_active_tasks_per!r}; it must be run or dag.",
-                id="scheduler_app.E009",
-            )
-        )
-    if values.timed_out_running_tasks not in ("skipped", "failed"):
-        found.append(
-            Error(
-                f"SCHEDULER['timed_out_running_tasks'] is {values.timed_out_running_tasks!r}; it must be skipped or"
-                " failed.",
-                id="scheduler_app.E011",
-            )
-        )
-    if values.worker_sources not in ("database", "folder"):
-        found.append(
-            Error(
-                f"SCHEDULER['worker_sources'] is {values.worker_sources!r}; it must be database or folder.",
-                id="scheduler_app.E010",
-            )
-        )
+    for name, allowed, code in _CHOICES:
+        value = getattr(values, name)
+        if value not in allowed:
+            text = f"SCHEDULER['{name}'] is {value!r}; it must be {' or '.join(allowed)}."
+            found.append(Error(text, id=f"scheduler_app.{code}"))
     try:
         ZoneInfo(values.default_timezone)
     except (KeyError, ValueError, OSError):

@@ -65,6 +65,7 @@ def test_conf_follows_the_settings_in_force(settings) -> None:
         ({"database_alias": "elsewhere"}, ["scheduler_app.E006"]),
         ({"default_timezone": "Mars/Olympus"}, ["scheduler_app.E007"]),
         ({"max_active_tasks_per": "pool"}, ["scheduler_app.E009"]),
+        ({"timed_out_running_tasks": "gone"}, ["scheduler_app.E011"]),
         ({"nonsense": 1}, ["scheduler_app.E001"]),
     ],
 )
