@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
-from django.db import DataError, IntegrityError, OperationalError
+from django.db import DataError, IntegrityError
 from django.http import Http404
 from rest_framework import exceptions
 from rest_framework.response import Response
 
 from scheduler_app.actions import errors as actions
+from scheduler_app.models import db
 from scheduler_app.secrets import SecretError
 
 log = logging.getLogger(__name__)
@@ -96,10 +97,12 @@ def _stored(error: Exception) -> Response | None:
         return Response({"detail": "The object changed or exists already; look at it and try again."}, status=409)
     if isinstance(error, SecretError):
         return Response({"detail": str(error)}, status=503)
-    if isinstance(error, OperationalError):
+    if db.is_transient(error):
         log.error("the database did not answer", exc_info=error)
-        return Response({"detail": "The database does not answer; try again."}, status=503)
+        return Response({"detail": "The database does not answer; try again."}, status=503, headers=_AGAIN)
     return None
 
 
+#: When a client may ask again.
+_AGAIN = {"Retry-After": "5"}
 _DEFAULT = {404: "Not Found", 403: "Forbidden"}

@@ -162,6 +162,16 @@ EMBEDDED_DATABASE = not _DATABASE_URL
 DATABASES: dict[str, dict[str, Any]] = {
     "default": environ.Env.db_url_config(_DATABASE_URL) if _DATABASE_URL else embedded_db.django_database(HOME)
 }
+#: A server that vanishes without a word (its machine, or the network) is noticed within a minute, not after two hours.
+#: Over a Unix socket only the first matters. DATABASE_URL may say otherwise (``?connect_timeout=3``).
+_NOTICE_LOSS = {
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
+DATABASES["default"]["OPTIONS"] = _NOTICE_LOSS | DATABASES["default"].get("OPTIONS", {})
 DATABASES["default"] |= {
     "CONN_MAX_AGE": env.int("SCHEDULER_CONN_MAX_AGE_SECONDS", default=600),
     "CONN_HEALTH_CHECKS": True,

@@ -7,6 +7,9 @@ from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
 
 from scheduler_app.ui import metrics
+from scheduler_app.ui.away import handler500
+
+__all__ = ["handler500", "urlpatterns"]
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("admin/", admin.site.urls),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from django.db import DatabaseError
+from django.db import Error
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -30,7 +30,7 @@ class HealthView(Endpoint):
     def get(self, request: Request) -> Response:
         try:
             found = {item.component: item for item in health.components(db.clock())}
-        except DatabaseError:
+        except Error:
             unknown: dict[str, Any] = {"status": None}
             return Response(
                 {

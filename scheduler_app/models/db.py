@@ -107,6 +107,7 @@ __all__ = [
     "STOP_CHANNEL",
     "TRIGGER_CHANNEL",
     "DatabaseError",
+    "InterfaceError",
     "alias",
     "atomic",
     "clock",

@@ -40,7 +40,7 @@ def healthz(request: HttpRequest) -> HttpResponse:
     """200 while the database answers and a scheduler is alive, else 503. Tells no more than that: it needs no login."""
     try:
         alive = page_health.scheduler_alive(db.clock(), lease())
-    except db.DatabaseError:
+    except (db.DatabaseError, db.InterfaceError):
         return JsonResponse({"database": "unhealthy", "scheduler": "unknown"}, status=503)
     return JsonResponse(
         {"database": "healthy", "scheduler": "healthy" if alive else "unhealthy"}, status=200 if alive else 503
