@@ -85,6 +85,8 @@ class Endpoint(APIView):
             log.warning("%s %s is tried again", self.request.method, self.request.path, exc_info=exc)
             db.connection().close_if_unusable_or_obsolete()
             try:
+                # who asks, and whether they may, is asked anew as well: it may be that which failed
+                self.initial(self.request, *self.args, **self.kwargs)
                 return getattr(self, str(self.request.method).lower())(self.request, *self.args, **self.kwargs)
             except Exception as error:
                 return self.handle_exception(error)

@@ -40,7 +40,8 @@ class Executor(ABC):
 
     @abstractmethod
     def start(self, job_id: int) -> None:
-        """Begin work; `job_id` is the scheduler's own Job row."""
+        """Begin work; `job_id` is the scheduler's own Job row. Called again when the scheduler goes on as another job,
+        because it lost its lease: what runs goes on."""
 
     @abstractmethod
     def slots_available(self) -> int:

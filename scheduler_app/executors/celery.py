@@ -26,10 +26,13 @@ class CeleryExecutor(Executor):
         self._post = BrokerPost(values)
         self._publisher = Publisher(self._post, values.max_tis_per_query)
         self._job_id = 0
+        self._started = False
 
     def start(self, job_id: int) -> None:
         self._job_id = job_id
-        self._publisher.start()
+        if not self._started:
+            self._started = True
+            self._publisher.start()
 
     def slots_available(self) -> int:
         return celery_free(celery_workers(), is_default=self._is_default, job_id=self._job_id)
@@ -53,7 +56,8 @@ class CeleryExecutor(Executor):
 
     def stop(self, drain_seconds: float) -> None:
         """What is handed out goes on: its workers are not ours."""
-        self._publisher.stop()
+        if self._started:
+            self._publisher.stop()
 
 
 class BrokerPost:

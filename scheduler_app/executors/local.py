@@ -46,8 +46,9 @@ class LocalExecutor(Executor):
         self._stopped = True
 
     def start(self, job_id: int) -> None:
-        self._stopped = False
-        self._spawn()
+        if self._stopped:
+            self._stopped = False
+            self._spawn()
 
     def slots_available(self) -> int:
         self._listen()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from scheduler_app import metrics
@@ -69,6 +69,9 @@ PHASES: tuple[Phase, ...] = (
     Phase("sweep", sweep.run, every_seconds=lambda t: t.conf.sweep_seconds),
     Phase("sample_metrics", sample_metrics.run, every_seconds=5.0),
 )
+
+#: The phases that count others as dead when they are silent.
+JUDGES = ("fail_lost_tasks", "adopt_orphans")
 
 #: "Is there anything?" in one statement: an idle tick is this and nothing else. A partial index gives each answer: the
 #: order asks for it, while a plain EXISTS was read from the table's beginning where many rows fit (2,792 pages for 30).
@@ -145,6 +148,10 @@ class Loop:
                 flags.update(dict.fromkeys(FEEDS.get(phase.name, ()), True))
         metrics.LOOP_SECONDS.observe(self.monotonic() - started)
         return done
+
+    def put_off(self, names: Iterable[str]) -> None:
+        """These phases have to wait for their whole period again."""
+        self.last_run.update(dict.fromkeys(names, self.monotonic()))
 
     def _is_due(self, phase: Phase, tick: Tick, flags: dict[str, bool]) -> bool:
         if phase.probe is not None:

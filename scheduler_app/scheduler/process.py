@@ -26,7 +26,7 @@ from scheduler_app.executors.local import LocalExecutor
 from scheduler_app.models import db
 from scheduler_app.models.lease import Lease
 
-from .loop import Loop
+from .loop import JUDGES, Loop
 from .tick import Tick
 
 log = logging.getLogger("scheduler_app.scheduler")
@@ -56,7 +56,7 @@ class Options:
 
 
 def run_scheduler(options: Options | None = None) -> None:
-    """Runs the loop until a signal, a lost lease or the options end it. Two signals end it at once."""
+    """Runs the loop until a signal or the options end it. Two signals end it at once."""
     SchedulerProcess(conf(), options or Options()).run()
 
 
@@ -64,7 +64,7 @@ class SchedulerProcess:
     def __init__(self, knobs: Conf, options: Options, executors: dict[str, Executor] | None = None) -> None:
         self.conf = knobs
         self.options = options
-        self.executors = executors
+        self.executors = make_executors(knobs, options) if executors is None else executors
         self.loop = Loop()
         self.stopping = threading.Event()
         self.bell = Bell()
@@ -72,12 +72,14 @@ class SchedulerProcess:
         self.passes = 0
 
     def run(self) -> None:
-        """As :func:`run_scheduler`; a scheduler whose lease was lost starts again as a new job."""
+        """As :func:`run_scheduler`; a scheduler whose lease was lost goes on as a new job, and so does what it runs."""
         self._take_signals()
         try:
-            while not self.stopping.is_set() and not self.options.until():
+            while not self.stopping.is_set() and not self._is_over():
                 self._live_once()
         finally:
+            for executor in self.executors.values():
+                executor.stop(self.conf.stop_seconds / 2)
             self.bell.close()
 
     def _live_once(self) -> None:
@@ -99,26 +101,22 @@ class SchedulerProcess:
                 self._wait_out(error, failures)
 
     def _serve(self, lease: Lease) -> None:
-        executors = self.executors if self.executors is not None else make_executors(self.conf, self.options)
+        executors = self.executors
         for executor in executors.values():
             executor.start(lease.job_id)
         log.info("Scheduler %s is at work (pid %s), executors: %s", lease.job_id, os.getpid(), ", ".join(executors))
         failures = 0
-        try:
-            self.bell.listen()
-            while not self.stopping.is_set() and not self._is_over():
-                if lease.lost:
-                    log.error("Scheduler %s lost its lease: it stops handing out and starts afresh", lease.job_id)
-                    return
-                try:
-                    self._pass(lease, executors)
-                    failures = 0
-                except Exception as error:
-                    failures += 1
-                    self._wait_out(error, failures)
-        finally:
-            for executor in executors.values():
-                executor.stop(self.conf.stop_seconds / 2)
+        self.bell.listen()
+        while not self.stopping.is_set() and not self._is_over():
+            if lease.lost:
+                log.error("Scheduler %s lost its lease: it hands nothing out before it is a new job", lease.job_id)
+                return
+            try:
+                self._pass(lease, executors)
+                failures = 0
+            except Exception as error:
+                failures += 1
+                self._wait_out(error, failures)
 
     def _is_over(self) -> bool:
         return 0 <= self.options.num_runs <= self.passes or self.options.until()
@@ -157,6 +155,9 @@ class SchedulerProcess:
     def _wait_out(self, error: Exception, failures: int) -> None:
         pause = min(_RETRY_LONGEST_SECONDS, _RETRY_FIRST_SECONDS * 2.0 ** min(failures, 10))
         log.warning("The scheduler could not go on (%s); again in %.1f s", str(error).strip() or type(error), pause)
+        if failures > 1:
+            # The database was away for everybody: whoever could not say that it lives gets a period to say so.
+            self.loop.put_off(JUDGES)
         db.close()
         self.bell.close()
         self.stopping.wait(pause * self.rng.uniform(0.8, 1.2))
@@ -179,7 +180,7 @@ class SchedulerProcess:
         """What the loop is doing, for an operator who asks with SIGUSR2."""
         lines = [f"Scheduler pid {os.getpid()}: {self.passes} passes"]
         lines += [f"  {name}: {time.monotonic() - at:.1f} s ago" for name, at in self.loop.last_run.items()]
-        lines += [f"  executor {name}: {executor.describe()}" for name, executor in (self.executors or {}).items()]
+        lines += [f"  executor {name}: {executor.describe()}" for name, executor in self.executors.items()]
         lines += traceback.format_stack()
         sys.stderr.write("\n".join(lines) + "\n")
 

@@ -53,7 +53,8 @@ class FreeExecutor(Executor):
 
     def start(self, job_id: int) -> None:
         self._worker = claims.Worker(job_id, "siege", "siege")
-        self._thread.start()
+        if not self._thread.is_alive():
+            self._thread.start()
 
     def slots_available(self) -> int:
         with contextlib.suppress(BlockingIOError):
@@ -89,7 +90,8 @@ class FreeExecutor(Executor):
         with self._changed:
             self._stopping = True
             self._changed.notify()
-        self._thread.join()
+        if self._thread.is_alive():
+            self._thread.join()
 
     # ── the thread ───────────────────────────────────────────────────────────────────────────────────────────────────
     def _serve(self) -> None:

@@ -1,0 +1,58 @@
+"""The database goes away for a moment under every kind of process; ``python -m tests.siege.outage`` does it longer."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from scheduler_app import embedded_db
+from tests.chaos.house import ROOT
+
+from .outage import Accounts, play
+
+
+@pytest.fixture(scope="module")
+def after(tmp_path_factory: pytest.TempPathFactory, redis_url: str) -> Iterator[Accounts]:
+    """What was found after three seconds without it: a scheduler's lease is over by then, an attempt's time is not."""
+    folder = tmp_path_factory.mktemp("outage")
+    server = embedded_db.Server(folder / "server")
+    try:
+        with embedded_db.locked(server.home):
+            server.start()
+            environ = {**os.environ, "DATABASE_URL": embedded_db.url(server.home), "SCHEDULER_HOME": str(folder)}
+            subprocess.run([sys.executable, str(ROOT / "manage.py"), "migrate", "-v0"], env=environ, check=True)
+            yield play(server, Path(folder), 3, signal.SIGQUIT, redis_url)
+    finally:
+        server.stop()
+        embedded_db.remove(server.home)
+
+
+@pytest.mark.redis
+@pytest.mark.processes
+def test_every_process_lives_through_it(after: Accounts) -> None:
+    """Scheduler, processor, triggerer, web, Celery worker, and the runners of scheduler and worker."""
+    assert (after.processes, after.dead) == (7, [])
+
+
+@pytest.mark.redis
+@pytest.mark.processes
+def test_what_ran_meanwhile_is_not_done_again_and_everything_ends(after: Accounts) -> None:
+    assert (after.run_state, after.tasks) == ("success", 22)
+    assert (after.retried, after.doubled, after.lost) == (0, 0, 0)
+
+
+@pytest.mark.redis
+@pytest.mark.processes
+def test_the_web_says_so_meanwhile(after: Accounts) -> None:
+    statuses = {path: status for path, (status, _) in after.said.items()}
+    assert statuses == {"/healthz": 503, "/dags/": 503, "/api/v2/dags": 503, "/api/v2/monitor/health": 200}
+    assert "The database does not answer" in after.said["/dags/"][1]
+    assert json.loads(after.said["/api/v2/dags"][1]) == {"detail": "The database does not answer; try again."}
+    assert json.loads(after.said["/api/v2/monitor/health"][1])["metadatabase"] == {"status": "unhealthy"}
