@@ -1,13 +1,17 @@
-"""``python -m tests.simulation --seeds 300 --steps 300 --schedulers 2 [--first-seed K]``: plays seeds one by one.
+"""``python -m tests.simulation --seeds 300 --steps 300 --schedulers 2 [--first-seed K] [--jobs N]``: plays seeds.
 
-The last line is ``N seeds, M violations``; the exit code is 1 when M > 0.
+Without a ``DATABASE_URL`` a temporary PostgreSQL of our own is started for it. Each job is a process with a database of
+its own and takes every N-th seed. The last line is ``N seeds, M violations``; the exit code is 1 when M > 0.
+``--show`` prints the whole history of each seed, for a replay.
 """
 
 from __future__ import annotations
 
 import argparse
 import logging
+import multiprocessing
 import sys
+import time
 
 from bench.database import reexec_with_embedded, throwaway
 
@@ -18,26 +22,42 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--schedulers", type=int, default=2)
     parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--most", type=int, default=0, help="stop after so many violations (0: never)")
+    parser.add_argument("--show", action="store_true")
     args = parser.parse_args()
     reexec_with_embedded("tests.simulation")
-    violations = 0
-    with throwaway("simulation"):
-        from scheduler_app.models import db, guard
+    started = time.monotonic()
+    if args.jobs > 1:
+        with multiprocessing.get_context("spawn").Pool(args.jobs) as pool:
+            violations = sum(pool.starmap(_play, [(args, number) for number in range(args.jobs)]))
+    else:
+        violations = _play(args, 0)
+    print(f"{args.seeds} seeds, {violations} violations ({time.monotonic() - started:.0f} s)")
+    return 1 if violations else 0
 
-        from .play import play
+
+def _play(args: argparse.Namespace, job: int) -> int:
+    """Plays the seeds of one job; how many violations they had."""
+    with throwaway("simulation"):
+        from .play import opened, play, stage
         from .world import Violation
 
-        logging.getLogger("scheduler_app.scheduler").setLevel(logging.CRITICAL)
-        guard.install()
-        db.execute("SET synchronous_commit = off")
-        for seed in range(args.first_seed, args.first_seed + args.seeds):
-            try:
-                play(seed, args.steps, args.schedulers)
-            except Violation as violation:
-                violations += 1
-                print(violation, flush=True)
-    print(f"{args.seeds} seeds, {violations} violations")
-    return 1 if violations else 0
+        logging.getLogger("scheduler_app").setLevel(logging.CRITICAL + 1)
+        violations = 0
+        with stage() as aside:
+            for seed in range(args.first_seed + job, args.first_seed + args.seeds, args.jobs):
+                world = opened(seed, aside, args.schedulers)
+                try:
+                    play(world, args.steps)
+                except Violation as violation:
+                    violations += 1
+                    print(violation, flush=True)
+                if args.show:
+                    print("\n".join(world.history))
+                if violations == args.most > 0:
+                    break
+        return violations
 
 
 if __name__ == "__main__":

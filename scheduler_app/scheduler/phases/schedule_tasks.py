@@ -68,6 +68,10 @@ SELECT w.id,
                                 'up_for_retry', 'up_for_reschedule'))
 FROM unnest(%(runs)s::bigint[]) AS w(id)
 """
+_DAGS_WITH_WAKES = """
+SELECT DISTINCT r.dag_id FROM scheduler_wake w JOIN scheduler_dag_run r ON r.id = w.dag_run_id
+WHERE r.dag_id = ANY(%(dags)s)
+"""
 _BLAME = """
 UPDATE scheduler_dag_run SET look_failures = look_failures + 1, look_error = %(error)s, backoff_until = %(until)s,
     next_check_at = %(until)s
@@ -115,7 +119,7 @@ def run(tick: Tick) -> int:
     _end_runs(looked, tick)
     _wake_next(rows, looked, ended_tasks, tick)
     _set_alarms(looked, alarms, tick)
-    metrics.SWEPT.inc(sum(1 for one in looked if one.row.id in swept - ended_tasks and (one.found.moves or one.ended)))
+    metrics.SWEPT.inc(_missed(looked, swept - ended_tasks))
     forgiven = [one.row.id for one in looked if one.row.look_failures]
     if forgiven:
         db.execute(_FORGIVE, {"runs": forgiven})
@@ -353,6 +357,21 @@ def _wake_next(rows: Sequence[RunRow], looked: Sequence[_Looked], ended_tasks: s
         compiled = graphs.graphs_of(row.version_id for row in ended if row.version_id is not None)
         moved += [row for row in ended if row.version_id in compiled and compiled[row.version_id].has_past_deps]
     facts.wake_following([row for row in moved if row.logical_date is not None], "past_moved", tick.now)
+
+
+def _missed(looked: Sequence[_Looked], swept: set[int]) -> int:
+    """Looks in which something moved that no wake had announced.
+
+    A run that waits for the one before it is announced by the look at that one: while a run of its DAG is being looked
+    at or has a wake, the announcement may be on its way, and nothing was missed.
+    """
+    found = [one for one in looked if one.row.id in swept and (one.found.moves or one.ended)]
+    waiting = [one for one in found if one.graph.has_past_deps]
+    if not waiting:
+        return len(found)
+    near = {one.row.dag_id for one in looked if one.row.id not in swept}
+    near.update(dag_id for (dag_id,) in db.fetch(_DAGS_WITH_WAKES, {"dags": sorted({o.row.dag_id for o in waiting})}))
+    return len(found) - sum(one.row.dag_id in near for one in waiting)
 
 
 def _set_alarms(looked: Sequence[_Looked], alarms: dict[int, datetime | None], tick: Tick) -> None:

@@ -1,0 +1,179 @@
+"""The DAGs of the world. Each seed plays some of them, so that a few meet often instead of all meeting seldom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from scheduler_app.engine.dag import Dag
+from tests.rows import T0
+from tests.shapes import shape
+
+#: The schedule of the DAG that people backfill; its slots are the logical dates that its first runs have.
+DAILY = {"kind": "cron_trigger", "expression": "0 12 * * *"}
+OFTEN = {"kind": "cron_trigger", "expression": "*/5 * * * *"}
+#: A deadline that some runs keep and others miss.
+SOON = {
+    "reference": {"kind": "dagrun_queued_at"},
+    "interval": 120.0,
+    "callback": {"path": "house.tell", "kwargs": {}, "sync": True},
+}
+SHIPPED, PAID = ({"name": name, "uri": f"x://{name}", "group": "asset", "extra": {}} for name in ("shipped", "paid"))
+#: Names of tasks tell what their attempts may do besides succeeding and failing (see ``attempts``).
+WAITS, COUNTS, BRANCHES = "wait", "count", "branch"
+
+POOLS = {"default_pool": 6, "narrow": 3, "kept": 2}
+#: Pools in which a deferred task keeps its slots.
+KEEPING = frozenset({"kept"})
+
+
+@dataclass(frozen=True)
+class Part:
+    """A DAG of the world: what its file says now, and what else it may say later (its author changes it)."""
+
+    dag_id: str
+    text: str
+    fields: dict[str, Any] = field(default_factory=dict)
+    tasks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    #: manual runs at the start, a day apart
+    runs: int = 0
+    #: another text of the same file
+    later: str | None = None
+
+    def dag(self, version: int = 0, **fields: Any) -> Dag:
+        text = self.later if version % 2 and self.later else self.text
+        return shape(text, self.dag_id, tasks=self.tasks, **{**self.fields, **fields})
+
+
+def _mapped(task_id: str) -> dict[str, Any]:
+    return {"mapped": {"style": "expand", "inputs": {"x": {"xcom": task_id}}}}
+
+
+def _start(minutes: int) -> str:
+    return (T0 - timedelta(minutes=minutes)).isoformat()
+
+
+CAST: tuple[Part, ...] = (
+    Part(
+        "diamond",
+        "a >> [b, c] >> d",
+        {"max_active_runs": 2, "callbacks": ("success", "failure")},
+        {
+            "*": {"retries": 2, "retry_delay": 5.0, "callbacks": ("failure", "retry", "success")},
+            "d": {"outlets": (SHIPPED,)},
+        },
+        runs=3,
+        later="a >> [b, e] >> d; c >> d",
+    ),
+    Part(
+        "wide", "p0; p1; p2; p3; p4", {"max_active_tasks": 2}, {"*": {"retries": 1, "retry_delay": 3.0}}, 2, "p0 >> p9"
+    ),
+    Part(
+        "daily",
+        "x >> y >> z",
+        {"dagrun_timeout": 900.0, "timetable": DAILY, "deadline": (SOON,), "start_date": _start(60), "catchup": False},
+        {"y": {"is_empty": True}, "z": {"trigger_rule": "all_done"}},
+        3,
+    ),
+    Part(
+        "one",
+        "one",
+        {"max_active_runs": 1},
+        {"one": {"pool": "narrow", "pool_slots": 2, "max_active_tis_per_dag": 1}},
+        3,
+    ),
+    Part(
+        "chained",
+        "s >> t >> u",
+        {},
+        {"t": {"depends_on_past": True, "retries": 3, "retry_delay": 1.0}, "s": {"wait_for_downstream": True}},
+        3,
+    ),
+    Part(
+        "fan",
+        "first >> [w0, w1, w2, w3, w4, w5, w6, w7, w8, w9, w10, w11, w12, w13] >> last",
+        {"max_active_tasks": 4},
+        {"last": {"trigger_rule": "none_failed"}, "*": {"retries": 4, "retry_delay": 2.0}},
+        1,
+    ),
+    Part(
+        "often",
+        "f >> g",
+        {"timetable": OFTEN, "catchup": True, "start_date": _start(12), "max_active_runs": 2},
+        {"g": {"outlets": (PAID,), "pool": "narrow"}},
+    ),
+    Part(
+        "skipping",
+        "f",
+        {
+            "timetable": OFTEN,
+            "catchup": True,
+            "start_date": _start(12),
+            "max_active_runs": 1,
+            "overlap_policy": "skip",
+        },
+    ),
+    Part(
+        "newest",
+        "f >> g",
+        {
+            "timetable": OFTEN,
+            "catchup": True,
+            "start_date": _start(12),
+            "max_active_runs": 1,
+            "overlap_policy": "cancel_oldest",
+        },
+        {"*": {"callbacks": ("failure",)}},
+    ),
+    Part(
+        "waiting",
+        "h",
+        {"timetable": {"kind": "asset", "condition": {"all": [{"asset": SHIPPED}, {"asset": PAID}]}}},
+        later="h >> i",
+    ),
+    Part("either", "h", {"timetable": {"kind": "asset", "condition": {"any": [{"asset": SHIPPED}, {"asset": PAID}]}}}),
+    Part(
+        "mapped",
+        f"up >> {COUNTS} >> m >> down; m >> sum",
+        {},
+        {
+            "up": {"is_setup": True},
+            "down": {"is_teardown": True, "trigger_rule": "all_done_setup_success"},
+            COUNTS: {"feeds_mapping": True},
+            "m": {**_mapped(COUNTS), "max_active_tis_per_dagrun": 2, "retries": 1, "retry_delay": 1.0},
+            "sum": {"trigger_rule": "none_failed_min_one_success"},
+        },
+        2,
+    ),
+    Part(
+        "deferring",
+        f"{WAITS}0 >> after; {WAITS}1 >> after; {WAITS}2",
+        {"max_active_tasks": 3},
+        {
+            f"{WAITS}0": {"pool": "kept", "retries": 1, "retry_delay": 2.0, "callbacks": ("failure", "success")},
+            f"{WAITS}1": {"pool": "kept", "pool_slots": 2, "judges_deferral": True},
+        },
+        2,
+    ),
+    Part(
+        "branching",
+        f"{BRANCHES} >> [l, r]; l >> ll; [ll, r] >> join",
+        {"fail_fast": True, "max_consecutive_failed_dag_runs": 2},
+        {BRANCHES: {"can_skip_downstream": True}, "join": {"trigger_rule": "none_failed_min_one_success"}},
+        2,
+        f"{BRANCHES} >> [l, r]; [l, r] >> join",
+    ),
+)
+PARTS = {part.dag_id: part for part in CAST}
+
+#: How a part's author may change its numbers.
+NUMBERS: dict[str, Callable[[Any], int]] = {
+    "max_active_tasks": lambda rng: rng.choice([1, 2, 4, 8]),
+    "max_active_runs": lambda rng: rng.choice([1, 2, 3]),
+}
+
+
+def logical_date(run: int, of: int) -> datetime:
+    return T0 - timedelta(days=of - run)
