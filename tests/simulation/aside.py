@@ -52,7 +52,7 @@ class Aside:
         self._dies = self._ended = False
         self._result: Any = None
         self._error: BaseException | None = None
-        self._main_pid = db.fetch("SELECT pg_backend_pid()")[0][0]
+        self._main = db.connection()
         self.is_open = False
         #: it had to go on because somebody waited for it
         self.was_forced = False
@@ -109,10 +109,17 @@ class Aside:
         patience = FIRST_LOOK_SECONDS
         while not self._go.wait(patience):
             patience = LOOK_SECONDS
-            with self._eye.cursor() as cursor:
-                cursor.execute("SELECT %s = ANY(pg_blocking_pids(%s))", [mine, self._main_pid])
-                if cursor.fetchone()[0]:
-                    self.was_forced = True
-                    return
+            if self._waits_for(mine):
+                self.was_forced = True
+                return
         if self._dies:
             raise Killed
+
+    def _waits_for(self, pid: int) -> bool:
+        """Whether the main connection, which may be a new one since, waits for a lock of the backend `pid`."""
+        main = self._main.connection
+        if main is None:
+            return False
+        with self._eye.cursor() as cursor:
+            cursor.execute("SELECT %s = ANY(pg_blocking_pids(%s))", [pid, main.info.backend_pid])
+            return bool(cursor.fetchone()[0])

@@ -20,11 +20,14 @@ if TYPE_CHECKING:
 def calm_down(world: World) -> None:
     """Nobody is stopped any more; what people had closed is opened; schedules come to their end now."""
     if world.under_way is not None:
-        world.note("it goes on", world._land())
+        world.note("it goes on", world.land())
     world.faults = False
     people.release_all(world)
     for name, slots in POOLS.items():
         world.do(people.resize(world, name, slots, world.now))
+    for part in world.parts:
+        # cleared older runs behind a lowered max_active_runs, whose running ones wait for their past, need a person
+        world.do(people.store_file(world, part, world.versions[part.dag_id]))
     for row in Backfill.objects.unfinished().filter(is_paused=True):
         backfills.set_paused(people.PERSON, row.pk, False, world.now)
     for dag in DagModel.objects.order_by("pk"):

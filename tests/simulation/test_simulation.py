@@ -6,19 +6,24 @@ import os
 
 import pytest
 
-from .play import play
+from .aside import Aside
+from .play import opened, play
 
-#: In CI 300 seeds are played by ``python -m tests.simulation``; here a few, so that every run of the tests has some.
-SEEDS = int(os.environ.get("SCHEDULER_TEST_SEEDS", "12"))
-
-
-@pytest.mark.django_db
-@pytest.mark.parametrize("seed", range(SEEDS))
-def test_no_seed_breaks_an_invariant(seed: int) -> None:
-    world = play(seed, steps=150)
-    assert world.step_number == 150
+pytestmark = pytest.mark.django_db(transaction=True)
+#: Played by every run of the tests; ``python -m tests.simulation`` plays as many as one likes.
+SEEDS = int(os.environ.get("SCHEDULER_TEST_SEEDS", "40"))
+#: Seeds that are played in one test.
+TOGETHER = 10
 
 
-@pytest.mark.django_db
-def test_the_same_seed_gives_the_same_history() -> None:
-    assert play(7, steps=80).history == play(7, steps=80).history
+@pytest.mark.parametrize("first", range(0, SEEDS, TOGETHER))
+def test_no_seed_breaks_an_invariant(aside: Aside, first: int) -> None:
+    for seed in range(first, min(first + TOGETHER, SEEDS)):
+        world = play(opened(seed, aside, schedulers=3), steps=300)
+        assert world.step_number >= 300
+        assert not world.ledger.reports
+
+
+def test_the_same_seed_gives_the_same_history(aside: Aside) -> None:
+    first, again = (play(opened(7, aside), steps=200).history for _ in range(2))
+    assert first == again

@@ -162,7 +162,7 @@ class World:
     def step(self) -> None:
         """One actor does one thing."""
         if self.under_way is not None and self.rng.random() < 0.3:
-            self.note("it goes on", self._land(dies=self._may_die(self.under_way) and self.rng.random() < 0.2))
+            self.note("it goes on", self.land(dies=self._may_die(self.under_way) and self.rng.random() < 0.2))
         else:
             act = self.rng.choices(self.acts, self.weights)[0]
             self.act(act)
@@ -179,7 +179,7 @@ class World:
         self.step_number += 1
         self.history.append(f"{self.step_number} +{self.monotonic():.0f}s {what}: {text}")
         if self.under_way is not None and self.aside.was_forced:
-            self.history.append(f"  the others waited for it, so it went on: {self._land()}")
+            self.history.append(f"  the others waited for it, so it went on: {self.land()}")
         self.check()
 
     def check(self) -> None:
@@ -235,9 +235,9 @@ class World:
         self.under_way = deed
         if self.aside.begin(deed.work, self.rng.choice([1, 2, 3, 4, 5, 6, 8, 10, 14])):
             return f"{deed.actor or 'a person'} stands still in the middle"
-        return self._land()
+        return self.land()
 
-    def _land(self, *, dies: bool = False) -> str:
+    def land(self, *, dies: bool = False) -> str:
         """What stood still goes on to its end, or is killed there."""
         deed, self.under_way = self.under_way, None
         assert deed is not None
