@@ -12,6 +12,7 @@ import logging
 import multiprocessing
 import sys
 import time
+import traceback
 
 from bench.database import reexec_with_embedded, throwaway
 
@@ -53,6 +54,9 @@ def _play(args: argparse.Namespace, job: int) -> int:
                 except Violation as violation:
                     violations += 1
                     print(violation, flush=True)
+                except Exception:
+                    violations += 1
+                    print(f"seed {seed}, step {world.step_number}: {traceback.format_exc()}", flush=True)
                 if args.show:
                     print("\n".join(world.history))
                 if violations == args.most > 0:

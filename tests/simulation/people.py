@@ -250,7 +250,11 @@ def store_file(world: World, part: Part, version: int = 0, fields: dict[str, Any
         if done.error or done.dag_ids != (part.dag_id,):
             world.fail("I5", f"the file of {part.dag_id} was not stored: {done}")
         world.versions[part.dag_id] = version
-        world.limit(part.dag_id, dag.max_active_runs, dag.max_active_tasks)
+        world.limit(
+            part.dag_id,
+            dag.max_active_runs or conf.max_active_runs_per_dag,
+            dag.max_active_tasks or conf.max_active_tasks_per_dag,
+        )
         return f"{part.dag_id} version {version} {fields or ''} {'new' if done.new_versions else 'as it was'}"
 
     return Deed(lambda: store.store(parsed, now, conf), then)
