@@ -19,11 +19,13 @@ from scheduler_app.models import (
     AssetEvent,
     AssetQueuedEvent,
     Audit,
+    Backfill,
     Callback,
     DagModel,
     DagRun,
     DagVersion,
     DagWarning,
+    Deadline,
     Job,
     ParseError,
     TaskInstance,
@@ -102,6 +104,15 @@ def jobs(actor: Actor) -> QuerySet[Job]:
 def callbacks(actor: Actor, verb: str = "view") -> QuerySet[Callback]:
     """Callbacks of the DAGs that the actor may see or change; the permission is that for their runs."""
     return _of_dags(Callback.objects.all(), actor, verb)
+
+
+def backfills(actor: Actor, verb: str = "view") -> QuerySet[Backfill]:
+    """Backfills of the DAGs that the actor may see or change; the permission is that for their runs."""
+    return _of_dags(Backfill.objects.all(), actor, verb)
+
+
+def deadlines(actor: Actor) -> QuerySet[Deadline]:
+    return _of_dags(Deadline.objects.all(), actor, "view")
 
 
 def import_errors(actor: Actor) -> QuerySet[ParseError]:

@@ -78,7 +78,10 @@ class Deadline(models.Model):
     class Meta:
         db_table = "scheduler_deadline"
         constraints = [models.CheckConstraint(condition=Q(kind__in=["run", "sla"]), name="deadline_kind_known")]
-        indexes = [models.Index(fields=["due_at", "id"], condition=Q(missed_at__isnull=True), name="deadline_due")]
+        indexes = [
+            models.Index(fields=["due_at", "id"], condition=Q(missed_at__isnull=True), name="deadline_due"),
+            models.Index(fields=["-missed_at", "-id"], condition=Q(missed_at__isnull=False), name="deadline_missed"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.kind} of {self.dag_id} {self.task_id or ''} at {self.due_at:%Y-%m-%d %H:%M:%S}"

@@ -113,6 +113,7 @@ class Callback(models.Model):
         indexes = [
             models.Index(fields=["next_at", "id"], condition=Q(state="pending"), name="callback_due"),
             models.Index(fields=["started_at"], condition=Q(state="running"), name="callback_running"),
+            models.Index(fields=["-id"], condition=Q(state="failed"), name="callback_given_up"),
         ]
 
     def __str__(self) -> str:

@@ -23,7 +23,9 @@ from lucide.templatetags.lucide import lucide
 
 if TYPE_CHECKING:
     from scheduler_app.models.pool import PoolUse
+    from scheduler_app.queries.page_backfills import Progress
     from scheduler_app.queries.page_dags import Bar
+    from scheduler_app.queries.workers import Worker
     from scheduler_app.ui import gantt
     from scheduler_app.ui.grid import Cell, Line
     from scheduler_app.ui.layout import Box, Wire
@@ -235,6 +237,13 @@ def is_text(value: Any) -> bool:
 
 
 @register.filter
+def in_force(row: Any, now: datetime) -> bool:
+    """Whether a run, task or DAG is held now: a hold whose end has passed is none."""
+    until = row.held_until
+    return row.held_at is not None and (until is None or until > now)
+
+
+@register.filter
 def first_line(text: str | None) -> str:
     """What a list has room for: the first line that is not blank."""
     return next((line.strip() for line in (text or "").splitlines() if line.strip()), "")
@@ -256,6 +265,8 @@ COMPONENT_LABELS = {
     "SchedulerJob": gettext_lazy("Scheduler"),
     "DagProcessorJob": gettext_lazy("DAG processor"),
     "TriggererJob": gettext_lazy("Triggerer"),
+    "LocalTaskJob": gettext_lazy("Local runner"),
+    "CeleryWorkerJob": gettext_lazy("Celery worker"),
 }
 
 
@@ -291,6 +302,30 @@ def pool_meter(use: PoolUse) -> SafeString:
         at += width
     bars = format_html_join("", '<rect x="{}" width="{}" height="12" class="s-{}"/>', pieces)
     label = _("%(taken)s of %(slots)s slots taken") % {"taken": use.occupied, "slots": use.slots}
+    frame = '<svg class="meter" role="img" aria-label="{}"><rect class="base" width="100%" height="12" rx="3"/>{}</svg>'
+    return format_html(frame, label, bars)
+
+
+@register.simple_tag
+def slots_meter(worker: Worker) -> SafeString:
+    """The slots of a worker as one bar."""
+    share = 100 * min(worker.busy, worker.slots) / worker.slots if worker.slots else 0
+    label = _("%(taken)s of %(slots)s slots taken") % {"taken": worker.busy, "slots": worker.slots}
+    frame = '<svg class="meter" role="img" aria-label="{}"><rect class="base" width="100%" height="12" rx="3"/>'
+    return format_html(frame + '<rect width="{}%" height="12" class="s-running"/></svg>', label, f"{share:.2f}")
+
+
+@register.simple_tag
+def progress_meter(progress: Progress) -> SafeString:
+    """The slots of a backfill as one bar: how many stand how."""
+    shapes = {"waiting": "base", "left": "s-skipped", "cancelled": "s-removed"}
+    total, pieces, at = max(progress.total, 1), [], 0.0
+    for name, count in progress.pieces:
+        width = 100 * count / total
+        pieces.append((f"{at:.2f}%", f"{width:.2f}%", shapes.get(name, f"s-{name}")))
+        at += width
+    bars = format_html_join("", '<rect x="{}" width="{}" height="12" class="{}"/>', pieces)
+    label = _("%(ended)s of %(total)s slots are done") % {"ended": progress.ended, "total": progress.total}
     frame = '<svg class="meter" role="img" aria-label="{}"><rect class="base" width="100%" height="12" rx="3"/>{}</svg>'
     return format_html(frame, label, bars)
 

@@ -9,7 +9,7 @@ from scheduler_app.engine.dag import from_doc
 from scheduler_app.models import DagModel
 from scheduler_app.queries import page_dag, page_log, page_task, page_why_run
 
-from . import log, run
+from . import log
 from .page import Ask, page
 
 #: Lines of the last failure's log.
@@ -27,7 +27,6 @@ def show(ask: Ask, dag_id: str) -> HttpResponse:
             "section": "scheduler:dags",
             "tab": "overview",
             "dag": dag,
-            "held": run.is_held(dag, ask),
             "overview": found,
             "spec": from_doc(document) if document else None,
             "why_no_run": page_why_run.why_no_run(dag, ask.now),

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 from scheduler_app import access
 from scheduler_app.conf import conf
 from scheduler_app.models import db
-from scheduler_app.queries import page_health
+from scheduler_app.queries import page_health, workers
 
 from .page import Ask, page
 
@@ -25,11 +25,15 @@ def lease() -> timedelta:
 def show(ask: Ask) -> HttpResponse:
     ask.need("view", "job")
     rows = access.jobs(ask.actor).order_by("-start_date")[:SHOWN]
+    found = workers.workers(access.jobs(ask.actor), access.task_instances(ask.actor), ask.now)
     return ask.show(
         "jobs.html",
         {
             "section": "scheduler:jobs",
             "components": page_health.components(ask.now, lease()),
+            "workers": found,
+            "queues": workers.queues(found),
+            "triggerers": workers.triggerers(access.jobs(ask.actor), ask.now),
             "jobs": [(job, job.is_alive(ask.now, conf().lease_seconds)) for job in rows],
         },
     )

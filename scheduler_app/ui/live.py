@@ -17,7 +17,7 @@ from django.views.decorators.http import require_safe
 from scheduler_app import access
 from scheduler_app.access import Actor
 from scheduler_app.engine import states
-from scheduler_app.queries import page_dags, page_run, page_task
+from scheduler_app.queries import page_backfills, page_dags, page_run, page_task
 from scheduler_app.templatetags.scheduler_ui import span, state_label
 
 
@@ -90,4 +90,13 @@ def _dags(actor: Actor, key: str, token: str) -> Change | None:
     return Change(page_dags.pulse(access.dags(actor)), refresh=("dags",))
 
 
-PULSES: dict[str, Pulse] = {"run": _run, "task": _task, "dags": _dags}
+def _backfill(actor: Actor, key: str, token: str) -> Change | None:
+    if not key.isdecimal() or len(key) > 18 or not access.can(actor, "view", "run"):
+        return None
+    pulse = page_backfills.pulse(access.backfills(actor), int(key))
+    if pulse is None:
+        return None
+    return Change(pulse[0], refresh=("backfill-head", "backfill-progress", "backfill-slots"), done=pulse[1])
+
+
+PULSES: dict[str, Pulse] = {"run": _run, "task": _task, "dags": _dags, "backfill": _backfill}

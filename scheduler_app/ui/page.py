@@ -17,6 +17,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
+from django.utils.dateparse import parse_datetime
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -40,6 +41,7 @@ NAVIGATION = (
     ("scheduler:dags", gettext_lazy("DAGs"), "dag"),
     ("scheduler:runs", gettext_lazy("Runs"), "run"),
     ("scheduler:failures", gettext_lazy("Failures"), "task"),
+    ("scheduler:backfills", gettext_lazy("Backfills"), "run"),
     ("scheduler:assets", gettext_lazy("Assets"), "asset"),
     ("scheduler:pools", gettext_lazy("Pools"), "pool"),
     ("scheduler:jobs", gettext_lazy("Jobs"), "job"),
@@ -173,6 +175,19 @@ def zones() -> tuple[str, ...]:
 def _choice(request: HttpRequest, cookie: str, allowed: tuple[str, ...]) -> str:
     value = request.COOKIES.get(cookie, allowed[0])
     return value if value in allowed else allowed[0]
+
+
+def local_moment(text: str) -> tuple[datetime | None, str]:
+    """The moment of a ``datetime-local`` field in the reader's zone, or what is wrong with it; both empty for none."""
+    if not text.strip():
+        return None, ""
+    try:
+        moment = parse_datetime(text.strip())
+    except ValueError:
+        moment = None
+    if moment is None:
+        return None, _("“%(text)s” is no date and time.") % {"text": text}
+    return (moment if moment.tzinfo else timezone.make_aware(moment)), ""
 
 
 def page_number(request: HttpRequest) -> int:

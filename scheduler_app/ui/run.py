@@ -38,7 +38,6 @@ def show(ask: Ask, dag_id: str, run_id: str) -> HttpResponse:
             "tab": "run",
             "dag": run.dag,
             "run": run,
-            "held": is_held(run, ask),
             "tasks": tasks,
             "state_shown": state,
             "page": number,
@@ -48,9 +47,3 @@ def show(ask: Ask, dag_id: str, run_id: str) -> HttpResponse:
             "token": pulse.token if pulse else "",
         },
     )
-
-
-def is_held(row: object, ask: Ask) -> bool:
-    """Whether a hold is in force now: one whose end has passed is none."""
-    held_at, until = getattr(row, "held_at", None), getattr(row, "held_until", None)
-    return held_at is not None and (until is None or until > ask.now)

@@ -14,7 +14,7 @@ from scheduler_app.models import TaskInstance
 from scheduler_app.models.graphs import graph_of
 from scheduler_app.queries import page_log, page_task, page_why
 
-from . import log, run
+from . import log
 from .jobs import lease
 from .page import Ask, page
 
@@ -55,7 +55,6 @@ def show(ask: Ask, dag_id: str, run_id: str, task_id: str, map_index: int | None
         "run": instance.dag_run,
         "ti": instance,
         "token": token,
-        "held": run.is_held(instance, ask),
         "unfinished": instance.state in states.UNFINISHED,
         "tab": tab if tab in TABS else "log",
         "tries": tries,

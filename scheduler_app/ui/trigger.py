@@ -10,8 +10,6 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.utils import timezone
-from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext as _
 
 from scheduler_app import access
@@ -22,7 +20,7 @@ from scheduler_app.models import DagModel
 from scheduler_app.queries import page_run
 
 from . import trigger_form
-from .page import Ask, deed, page
+from .page import Ask, deed, local_moment, page
 
 
 @login_required
@@ -45,7 +43,7 @@ def _post(ask: Ask, dag_id: str) -> HttpResponse:
     fields = trigger_form.fields(declared)
     posted = dict(ask.request.POST.lists())
     conf, errors = _conf(fields, posted)
-    when, problem = _logical_date(ask.request.POST.get("logical_date", ""))
+    when, problem = local_moment(ask.request.POST.get("logical_date", ""))
     if problem:
         errors["logical_date"] = problem
     if not errors:
@@ -127,16 +125,3 @@ def _conf(fields: list[trigger_form.Field], posted: dict[str, list[str]]) -> tup
     if not isinstance(conf, dict):
         return {}, {"conf": _('The configuration must be a JSON object, like {"day": "2030-01-31"}.')}
     return conf, {}
-
-
-def _logical_date(text: str) -> tuple[datetime | None, str]:
-    """The moment of a ``datetime-local`` field in the reader's zone, or what is wrong with it."""
-    if not text.strip():
-        return None, ""
-    try:
-        moment = parse_datetime(text.strip())
-    except ValueError:
-        moment = None
-    if moment is None:
-        return None, _("“%(text)s” is no date and time.") % {"text": text}
-    return (moment if moment.tzinfo else timezone.make_aware(moment)), ""

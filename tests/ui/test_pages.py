@@ -43,6 +43,11 @@ PAGES = (
     "/runs/",
     "/search/?q=sal",
     "/failures/",
+    "/callbacks/",
+    "/deadlines/",
+    "/backfills/",
+    "/dags/sales/backfills/",
+    "/dags/sales/backfills/new/",
     "/assets/",
     "/pools/",
     "/jobs/",
@@ -96,7 +101,7 @@ def test_nobody_sees_a_page_without_logging_in(client: Client, sales: DagRun, pa
 
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_cannot_be_posted_to(admin: Client, sales: DagRun, path: str) -> None:
-    if not path.endswith("/trigger/"):
+    if not path.endswith(("/trigger/", "/new/")):
         assert admin.post(path).status_code == 405
 
 
@@ -109,7 +114,7 @@ def test_a_user_without_a_role_is_told_which_permission_is_missing(
 @pytest.mark.parametrize(
     ("role", "refused"),
     [
-        ("Viewer", {"/audit/", "/dags/sales/events/", "/dags/sales/trigger/"}),
+        ("Viewer", {"/audit/", "/dags/sales/events/", "/dags/sales/trigger/", "/dags/sales/backfills/new/"}),
         ("User", {"/audit/", "/dags/sales/events/"}),
         ("Op", set()),
         ("Admin", set()),
@@ -193,7 +198,7 @@ COSTS = {
     "/dags/dag_000/runs/r0/tasks/check/": 8,
     "/search/?q=dag": 5,
     "/pools/": 8,
-    "/jobs/": 5,
+    "/jobs/": 9,
     "/audit/": 4,
 }
 

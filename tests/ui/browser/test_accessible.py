@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from scheduler_app.models import Asset, AssetEvent, AssetUse, Audit, DagRun, ParseError, db
+from scheduler_app.models import (
+    Asset,
+    AssetEvent,
+    AssetUse,
+    Audit,
+    Backfill,
+    BackfillSlot,
+    Callback,
+    DagRun,
+    Deadline,
+    ParseError,
+    db,
+)
 from scheduler_app.queries.page_failures import key_of
 from ui import factory
 
@@ -40,6 +53,13 @@ PAGES = (
     "/bulk/runs/?do=clear&all=yes",
     "/search/?q=sal",
     "/failures/",
+    "/callbacks/",
+    "/callbacks/{callback}/",
+    "/deadlines/",
+    "/backfills/",
+    "/backfills/{backfill}/",
+    "/dags/sales/backfills/",
+    "/dags/sales/backfills/new/?from=2026-01-01T00:00&to=2026-01-03T00:00",
     f"/failures/{FX}/",
     "/assets/",
     "/assets/{asset}/",
@@ -58,7 +78,14 @@ def test_every_page_is_accessible(open_page: Callable[..., Any], scheme: str, wi
         "rows": {"value": 3, "schema": {"type": "integer"}},
         "kind": {"value": "a", "schema": {"enum": ["a", "b"]}},
     }
-    dag = factory.make_dag("sales", factory.spec("sales", params=params), now, ["finance"], next_dagrun_run_after=now)
+    dag = factory.make_dag(
+        "sales",
+        factory.spec("sales", params=params),
+        now,
+        ["finance"],
+        next_dagrun_run_after=now,
+        timetable={"kind": "cron_trigger", "expression": "0 0 * * *", "timezone": "UTC"},
+    )
     states = {"extract": "success", "clean": "failed", "check": "up_for_retry"}
     factory.make_run(dag, "r1", "running", states, now, held_at=now, held_by="bob", held_why="late")
     factory.make_run(dag, "r0", "failed", {"clean": "failed"}, now)
@@ -67,10 +94,19 @@ def test_every_page_is_accessible(open_page: Callable[..., Any], scheme: str, wi
     asset = Asset.objects.create(name="orders", uri="s3://lake/orders", created_at=now, updated_at=now)
     AssetUse.objects.create(dag=dag, asset=asset, kind="outlet", task_id="load", created_at=now)
     AssetEvent.objects.create(asset=asset, timestamp=now, source_dag_id="sales", extra={"rows": 1})
+    run = factory.make_run(dag, "b1", "success", at=now - timedelta(days=1))
+    backfill = Backfill.objects.create(dag=dag, from_date=now, to_date=now, created_at=now, updated_at=now)
+    BackfillSlot.objects.create(backfill=backfill, ordinal=1, run_after=now, outcome="created", dag_run=run)
+    told = Callback.objects.create(
+        kind="dag_failure", dedupe_key="x", dag_id="sales", dag_run=run, state="failed", error="no channel",
+        next_at=now, created_at=now,
+    )  # fmt: skip
+    Deadline.objects.create(dag_id="sales", dag_run=run, kind="run", due_at=now, created_at=now, missed_at=now)
+    factory.make_job("LocalTaskJob", now, executor_class="LocalExecutor", detail={"slots": 4})
     page = open_page("/dags/", width=width, scheme=scheme, bypass_csp=True)
     found: dict[str, list[str]] = {}
     for path in PAGES:
-        page.goto(path.format(asset=asset.pk))
+        page.goto(path.format(asset=asset.pk, backfill=backfill.pk, callback=told.pk))
         violations = axe.run(page).response["violations"]
         faults = [f"{one['id']}: {one['nodes'][0]['html'][:120]}" for one in violations]
         if page.evaluate("document.documentElement.scrollWidth") > width:
@@ -78,4 +114,4 @@ def test_every_page_is_accessible(open_page: Callable[..., Any], scheme: str, wi
         if faults:
             found[path] = faults
     assert found == {}
-    assert DagRun.objects.count() == 2
+    assert DagRun.objects.count() == 3
