@@ -139,6 +139,11 @@ class Conf:
         300.0, "Age from which a DAG file is imported again before its next attempt: it may read other data.", least=0
     )
     kill_grace_seconds: float = knob(15.0, "Time from SIGTERM to SIGKILL for a task that must stop.", least=0)
+    task_memory_mb: int = knob(
+        0, "Memory that a task may take in each of its processes, beyond its imported DAG file; 0 is no limit.", least=0
+    )
+    task_cpu_seconds: int = knob(0, "CPU time that a task may take in each of its processes; 0 is no limit.", least=0)
+    task_open_files: int = knob(0, "Files that each process of a task may have open; 0 is no limit.", least=0)
     max_message_mb: int = knob(64, "Largest message between a task and its supervisor.", least=1)
     task_user: str = knob("", "System user that runs user code; empty is the scheduler's own user.")
 

@@ -51,7 +51,7 @@ def clear(
             raise Conflict(
                 "Some of the task instances are running. Wait for them, or clear without prevent_running_task."
             )
-        done = apply(rows, runs, now, reset_runs=reset_runs, latest_version=latest_version)
+        done = apply(actor, rows, runs, now, reset_runs=reset_runs, latest_version=latest_version)
         _note(actor, rows, note)
         if rows:
             _journal(actor, event, wanted, rows, runs, now)
@@ -60,7 +60,13 @@ def clear(
 
 
 def apply(
-    rows: list[TaskInstance], runs: list[DagRun], now: datetime, *, reset_runs: bool, latest_version: bool = False
+    actor: Actor,
+    rows: list[TaskInstance],
+    runs: list[DagRun],
+    now: datetime,
+    *,
+    reset_runs: bool,
+    latest_version: bool = False,
 ) -> Cleared:
     """Moves locked rows and their runs; for the actions of this package, inside their transaction."""
     retries = _retries(rows)
@@ -68,7 +74,11 @@ def apply(
     still = [row for row in rows if row.state not in states.WITH_PROCESS]
     done = Cleared(rows)
     done.restarted = transitions.tasks(
-        "restart", [row.pk for row in alive], now, max_tries=[_new_max_tries(row, retries) for row in alive]
+        "restart",
+        [row.pk for row in alive],
+        now,
+        max_tries=[_new_max_tries(row, retries) for row in alive],
+        reason=f"cleared by {actor.name}",
     )
     transitions.tasks(
         "clear", [row.pk for row in still], now, max_tries=[_new_max_tries(row, retries) for row in still]

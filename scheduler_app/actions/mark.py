@@ -87,6 +87,7 @@ def _resume_followers(
         locked = TaskInstance.objects.filter(pk__in=[row.pk for row in failed]).order_by("pk")
         hit = {row.dag_run_id for row in failed}
         clear.apply(
+            actor,
             list(locked.select_for_update(no_key=True, of=("self",))),
             [run for run in runs if run.pk in hit],
             now,

@@ -54,6 +54,11 @@ def after_failure(
         return Fail(f"Its retry delay of {seconds:g} seconds reaches beyond the calendar: make it shorter.")
 
 
+def cleared(told: str | None) -> str:
+    """The reason of a try that ended because somebody cleared it; `told`: what the row says of that, if anything."""
+    return f"It was {told or 'cleared'} while it ran."
+
+
 def delay_seconds(task: Task, try_number: int, jitter_key: str = "") -> float:
     """Seconds between the end of a failed try and the next one.
 

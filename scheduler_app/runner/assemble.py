@@ -7,6 +7,7 @@ import time
 from datetime import UTC, datetime
 
 from scheduler_app.conf import Conf
+from scheduler_app.engine.resources import Resources
 from scheduler_app.runner.identity import Identity
 from scheduler_app.runner.loop import Listener, Options, Runner
 from scheduler_app.runner.sources import Sources
@@ -49,6 +50,7 @@ def runner(
         heartbeat_seconds=values.task_heartbeat_seconds,
         heartbeat_timeout_seconds=values.task_heartbeat_timeout_seconds,
         kill_grace_seconds=values.kill_grace_seconds,
+        limits=Resources(values.task_memory_mb, values.task_cpu_seconds, values.task_open_files),
     )
     its_sources = None
     if own_sources:

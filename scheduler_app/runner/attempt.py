@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from scheduler_app.engine import states
+from scheduler_app.engine import resources, states
+from scheduler_app.engine.resources import Resources
+from scheduler_app.runner import endings
 from scheduler_app.runner.buffers import Buffer, Owner
 from scheduler_app.runner.claims import Claim
 from scheduler_app.runner.decide import Decision
@@ -34,8 +36,11 @@ class Home(Protocol):
 class Attempt:
     """Implements ``supervisor.child.Watcher``."""
 
-    def __init__(self, claim: Claim, home: Home) -> None:
+    def __init__(self, claim: Claim, home: Home, default_limits: Resources = Resources(), kills: int = 0) -> None:  # noqa: B008
         self.claim, self._home = claim, home
+        self.limits = _limits(claim, default_limits)
+        #: how often the kernel had killed for lack of memory when it began
+        self.kills = kills
         self.child: Child | None = None
         self.buffer = Buffer()
         self.outcome: dict[str, Any] | None = None
@@ -101,10 +106,10 @@ class Attempt:
     def beat(self, taken: Buffer) -> Beat:
         return Beat(self.owner, self.claim.fence, self.child.pid if self.child else None, taken)
 
-    def report(self, exit: Exit) -> Report:
-        """What is to be written. A process that we ended for its time counts as that, whatever it still said."""
-        text = f"{self.stopped_for} ({exit.text})" if self.stopped_for else exit.text
-        return Report(self.claim, self.outcome, text[:1].upper() + text[1:], self.buffer)
+    def report(self, exit: Exit, out_of_memory: str = "") -> Report:
+        """What is to be written, with the reason why it ended as it did."""
+        text = endings.of_process(exit, self.stopped_for, self.limits, out_of_memory=out_of_memory)
+        return Report(self.claim, self.outcome, text, self.buffer, self.stopped_for)
 
     def _keep(self, message: dict[str, Any]) -> None:
         if message["op"] == "set_xcom":
@@ -113,3 +118,11 @@ class Attempt:
             self.buffer.delete(message["key"])
         elif message["op"] == "set_rendered_fields":
             self.buffer.rendered = message["fields"]
+
+
+def _limits(claim: Claim, default: Resources) -> Resources:
+    """Of the task as it was stored; what it got wrong, its own process says."""
+    try:
+        return resources.of(claim.task.executor_config if claim.task else None, default)
+    except ValueError:
+        return default

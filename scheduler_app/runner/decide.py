@@ -8,29 +8,44 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from scheduler_app.engine import retries, states
+from scheduler_app.runner import endings
 from scheduler_app.runner.claims import Claim
 
 #: Of an error text what a row keeps (characters).
 REASON_LENGTH = 2000
-#: The reason of a try that ended because somebody cleared it.
-CLEARED = "It was cleared while it ran."
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A verb of engine.states with the columns that go with it. ``callback``: the kind of callback that is due."""
+    """A verb of engine.states with the columns that go with it. ``callback``: the kind of callback that is due.
+
+    ``cleared``: somebody wants another try, so nothing that this one pushed is kept.
+    """
 
     verb: str
     columns: dict[str, Any] = field(default_factory=dict)
     callback: str | None = None
+    cleared: bool = False
 
 
 def decide(
-    claim: Claim, outcome: Mapping[str, Any] | None, exit_text: str, state: str | None, now: datetime
+    claim: Claim,
+    outcome: Mapping[str, Any] | None,
+    exit_text: str,
+    state: str | None,
+    now: datetime,
+    *,
+    stopped_for: str = "",
+    told: str | None = None,
 ) -> Decision:
-    """`outcome` None: the process ended without one, as `exit_text` says. `state`: that of the row, now locked."""
+    """`outcome` None: the process ended without one, as `exit_text` says. `state`: that of the row, now locked.
+
+    `stopped_for`: why we ended it, if we did. `told`: the row's reason, which says who cleared it.
+    """
     if state == states.RESTARTING:
-        return Decision("retry", {"next_at": now, "reason": CLEARED})
+        return Decision("retry", {"next_at": now, "reason": retries.cleared(told)}, cleared=True)
+    if outcome is not None and outcome["state"] == states.FAILED:
+        return failed(claim, outcome, now, stopped_for)
     if outcome is None:
         return failed(claim, {"retry": True, "error": {"type": "", "message": exit_text}}, now)
     return _OUTCOMES[outcome["state"]](claim, outcome, now)
@@ -53,9 +68,9 @@ def _skipped(claim: Claim, outcome: Mapping[str, Any], now: datetime) -> Decisio
     return Decision("skip", columns, "skipped")
 
 
-def failed(claim: Claim, outcome: Mapping[str, Any], now: datetime) -> Decision:
+def failed(claim: Claim, outcome: Mapping[str, Any], now: datetime, stopped_for: str = "") -> Decision:
     """Another try, or the end. When the task is gone from the DAG, nobody says how often it may be tried."""
-    text = error_text(outcome)
+    text = endings.of_error(error_text(outcome), (outcome.get("error") or {}).get("type") or "", stopped_for)
     columns = {"rendered_map_index": _index_text(outcome)}
     if claim.task is None:
         return Decision("fail", {**columns, "reason": text}, "failure")

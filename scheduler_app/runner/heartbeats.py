@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -30,37 +30,36 @@ locked AS MATERIALIZED (
     WHERE coalesce(ti.state, 'none') IN ('running', 'restarting') ORDER BY ti.id FOR NO KEY UPDATE OF ti)
 UPDATE scheduler_task_instance ti SET heartbeat_at = %(now)s, pid = w.pid
 FROM locked JOIN w ON w.id = locked.id WHERE ti.id = locked.id
-RETURNING ti.id, ti.state
+RETURNING ti.id, ti.state, ti.reason
+"""
+_TAKEN = """
+SELECT ti.id, ti.reason FROM unnest(%(ids)s::bigint[], %(fences)s::bigint[]) AS w(id, fence)
+JOIN scheduler_task_instance ti ON ti.id = w.id AND ti.fence = w.fence
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Pulse:
-    """``foreign``: rows that are no longer the attempt's own; ``restarting``: cleared, they go on as another try."""
+    """``foreign``: rows that are no longer the attempt's own; ``restarting``: cleared, they go on as another try.
+    Each with the reason that its row gives."""
 
-    foreign: frozenset[int]
-    restarting: frozenset[int]
+    foreign: Mapping[int, str | None]
+    restarting: Mapping[int, str | None]
 
 
 def beat(beats: Sequence[Beat], now: datetime) -> Pulse:
     """One transaction. The buffers that were written are the callers' to empty (:meth:`Buffer.take` before)."""
     if not beats:
-        return Pulse(frozenset(), frozenset())
+        return Pulse({}, {})
+    ids, fences = [item.owner.ti_id for item in beats], [item.fence for item in beats]
     with db.atomic():
-        rows = dict(
-            db.fetch(
-                _BEAT,
-                {
-                    "now": now,
-                    "ids": [item.owner.ti_id for item in beats],
-                    "fences": [item.fence for item in beats],
-                    "pids": [item.pid for item in beats],
-                },
-            )
-        )
-        own = [(item.owner, item.buffer) for item in beats if rows.get(item.owner.ti_id) == states.RUNNING]
+        params = {"now": now, "ids": ids, "fences": fences, "pids": [item.pid for item in beats]}
+        rows = {key: (state, reason) for key, state, reason in db.fetch(_BEAT, params)}
+        own = [(item.owner, item.buffer) for item in beats if rows.get(item.owner.ti_id, ("",))[0] == states.RUNNING]
         buffers.write([(owner, buffer) for owner, buffer in own if buffer.dirty], now)
-    return Pulse(
-        frozenset(item.owner.ti_id for item in beats) - rows.keys(),
-        frozenset(key for key, state in rows.items() if state == states.RESTARTING),
-    )
+        taken = [(key, fence) for key, fence in zip(ids, fences, strict=True) if key not in rows]
+        foreign: dict[int, str | None] = dict.fromkeys(key for key, _ in taken)
+        if taken:
+            keys, numbers = zip(*taken, strict=True)
+            foreign |= dict(db.fetch(_TAKEN, {"ids": list(keys), "fences": list(numbers)}))
+    return Pulse(foreign, {key: reason for key, (state, reason) in rows.items() if state == states.RESTARTING})

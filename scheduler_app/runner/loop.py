@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -18,6 +18,8 @@ from typing import Any, Protocol
 from django.db import Error
 
 from scheduler_app import attempt_log
+from scheduler_app.engine import resources
+from scheduler_app.engine.resources import Resources
 from scheduler_app.models import db, transitions
 from scheduler_app.runner import answers, heartbeats, outcomes
 from scheduler_app.runner.attempt import Attempt
@@ -26,12 +28,14 @@ from scheduler_app.runner.claims import Claim, claim
 from scheduler_app.runner.database import Database, DatabaseAway
 from scheduler_app.runner.decide import Decision
 from scheduler_app.runner.identity import Identity
+from scheduler_app.runner.last_words import last_words
 from scheduler_app.runner.outcomes import BATCH, Report
 from scheduler_app.runner.sources import Sources
 from scheduler_app.supervisor.base import Exit
 from scheduler_app.supervisor.child import Clocks
 from scheduler_app.supervisor.children import Children
 from scheduler_app.supervisor.events import Events
+from scheduler_app.supervisor.memory import OutOfMemory
 from scheduler_app.supervisor.zygote import DagFile
 from scheduler_app.wire import WireError
 
@@ -55,6 +59,8 @@ class Options:
     #: silent for so long, the scheduler may give a task to somebody else: our attempts of it must be gone by then
     heartbeat_timeout_seconds: float
     kill_grace_seconds: float
+    #: of tasks that name none of their own
+    limits: Resources = Resources()  # noqa: RUF009 - it cannot be changed
 
 
 class Listener(Protocol):
@@ -86,6 +92,7 @@ class Runner:
         #: None: DAG files are where the DAG processor found them
         self._sources = sources
         self._database = Database(clocks.monotonic)
+        self._memory = OutOfMemory()
         self._waiting: deque[Key] = deque()
         self._running: dict[Key, Attempt] = {}
         #: said how they ended, or are gone; not written yet
@@ -192,7 +199,7 @@ class Runner:
         self._running.pop(attempt.key, None)
         if not attempt.reported:
             attempt.reported = True
-            self._ended.append((attempt, attempt.report(exit)))
+            self._ended.append((attempt, attempt.report(exit, self._memory.since(attempt.kills))))
         elif attempt.written:
             self._over.append(attempt)
 
@@ -269,8 +276,9 @@ class Runner:
         ours = {(item.ti_id, item.fence) for item in claims}
         if ours:
             self._listener.begun(sorted(ours))
+        kills = self._memory.kills() if claims else 0
         for item in claims:
-            self._launch(item)
+            self._launch(item, kills)
         refused = [key for key in keys if key not in ours]
         if refused:
             self._listener.done(refused)
@@ -290,8 +298,9 @@ class Runner:
             self._database.do(lambda now: _fail(ids, fences, now, reason))
             return []
 
-    def _launch(self, item: Claim) -> None:
-        attempt = Attempt(item, self)
+    def _launch(self, item: Claim, kills: int) -> None:
+        attempt = Attempt(item, self, self._options.limits, kills)
+        item.start["limits"] = resources.document(self._options.limits)
         file = attempt_log.path(
             self._options.log_folder, item.dag_id, item.run_id, item.task_id, item.map_index, item.try_number
         )
@@ -342,11 +351,12 @@ class Runner:
             )
         self._last_beat = monotonic
         for attempt in attempts:
-            if attempt.claim.ti_id in pulse.foreign:
+            key = attempt.claim.ti_id
+            if key in pulse.foreign:
                 attempt.foreign = True
-                self._stop(attempt, "somebody marked it, cleared it, or it counts as lost.")
-            elif attempt.claim.ti_id in pulse.restarting:
-                self._stop(attempt, "it was cleared.")
+                self._stop(attempt, f"its row is another one's now: {pulse.foreign[key] or 'it was handed out again'}.")
+            elif key in pulse.restarting:
+                self._stop(attempt, f"it was {pulse.restarting[key] or 'cleared'}.")
 
     def _stop_if_silent(self, monotonic: float) -> None:
         """Without a heartbeat for so long, the scheduler may start the next try: ours must not go on beside it."""
@@ -372,7 +382,7 @@ class Runner:
 
 def _close(attempt: Attempt) -> None:
     if attempt.child is not None:
-        attempt.child.log.write(*_last_words(attempt.decision, attempt.stopped_for))
+        attempt.child.log.write(*last_words(attempt.decision, attempt.stopped_for))
         attempt.child.close_log()
 
 
@@ -391,31 +401,3 @@ def _fail(ids: list[int], fences: list[int], now: datetime, reason: str) -> None
     with db.atomic():
         transitions.tasks("fail", ids, now, fences=fences, reason=reason)
         db.notify()
-
-
-_SAID: dict[str, Callable[[Decision], tuple[str, str]]] = {
-    "succeed": lambda decision: ("info", "The task succeeded."),
-    "skip": lambda decision: ("info", "The task was skipped."),
-    "retry": lambda decision: (
-        "warning",
-        (
-            f"The try failed; the next one is due at {decision.columns['next_at'].isoformat()}."
-            f" {decision.columns['reason']}"
-        ),
-    ),
-    "fail": lambda decision: ("error", f"The task failed. {decision.columns['reason']}"),
-    "reschedule": lambda decision: (
-        "info",
-        f"The task will look again at {decision.columns['next_at'].isoformat()}.",
-    ),
-    "defer": lambda decision: ("info", "The task waits for its trigger."),
-}
-
-
-def _last_words(decision: Decision | None, stopped_for: str) -> tuple[str, str, str]:
-    """Level, logger and text of the line that ends a hand-out's log."""
-    if decision is None:
-        why = f" {stopped_for}" if stopped_for else ""
-        return "warning", "task", f"What became of this attempt is not recorded: its row has moved on.{why}"
-    level, text = _SAID[decision.verb](decision)
-    return level, "task", text

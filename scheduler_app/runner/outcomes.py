@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from psycopg2.extras import Json
 
@@ -21,7 +21,7 @@ from scheduler_app.models.effect import NewTrigger, Wanted
 from scheduler_app.runner import asset_events, buffers
 from scheduler_app.runner.buffers import Buffer, Owner
 from scheduler_app.runner.claims import Claim
-from scheduler_app.runner.decide import CLEARED, Decision, decide, error_text, storable
+from scheduler_app.runner.decide import Decision, decide, error_text, storable
 
 #: Rows in one transaction.
 BATCH = 500
@@ -35,6 +35,8 @@ class Report:
     outcome: dict[str, Any] | None
     exit_text: str = ""
     buffer: Buffer = field(default_factory=Buffer)
+    #: why we ended it, if we did
+    stopped_for: str = ""
 
     @property
     def owner(self) -> Owner:
@@ -50,7 +52,7 @@ WHERE coalesce(ti.state, 'none') IN ({", ".join(sorted(f"'{state or 'none'}'" fo
 """
 #: Own rows and followers are locked together, by key: two runners that end neighbours cannot wait for each other.
 _LOCK = """
-SELECT ti.id, ti.fence, ti.state FROM scheduler_task_instance ti WHERE ti.id = ANY(%s::bigint[])
+SELECT ti.id, ti.fence, ti.state, ti.reason FROM scheduler_task_instance ti WHERE ti.id = ANY(%s::bigint[])
 ORDER BY ti.id FOR NO KEY UPDATE OF ti
 """
 
@@ -122,7 +124,15 @@ def _write_mixed(reports: Sequence[Report], now: datetime) -> dict[int, Decision
         rows = _lock([report.claim.ti_id for report in reports], followers)
         own = [report for report in reports if _is_own(report.claim, rows)]
         decided = {
-            report.claim.ti_id: decide(report.claim, report.outcome, report.exit_text, rows[report.claim.ti_id][1], now)
+            report.claim.ti_id: decide(
+                report.claim,
+                report.outcome,
+                report.exit_text,
+                rows[report.claim.ti_id].state,
+                now,
+                stopped_for=report.stopped_for,
+                told=rows[report.claim.ti_id].reason,
+            )
             for report in own
         }
         if decided:
@@ -137,7 +147,7 @@ def _add_more(own: Sequence[Report], decided: dict[int, Decision], now: datetime
     ended = [report for report in own if decided[report.claim.ti_id].verb == "succeed"]
     asset_events.write([(report.claim, report.outcome or {}) for report in ended], now)
     _add_callbacks([(report, decided[report.claim.ti_id]) for report in own], now)
-    kept = [report for report in own if decided[report.claim.ti_id].columns.get("reason") != CLEARED]
+    kept = [report for report in own if not decided[report.claim.ti_id].cleared]
     pushed = [(report.owner, report.buffer) for report in kept if report.buffer.dirty]
     buffers.write(pushed, now, then=f"NOTIFY {db.CHANNEL}")
 
@@ -159,14 +169,20 @@ def _followers(reports: Sequence[Report]) -> dict[int, list[int]]:
     return found
 
 
-def _lock(ids: Sequence[int], followers: dict[int, list[int]]) -> dict[int, tuple[int, str | None]]:
+class _Row(NamedTuple):
+    fence: int
+    state: str | None
+    reason: str | None
+
+
+def _lock(ids: Sequence[int], followers: dict[int, list[int]]) -> dict[int, _Row]:
     every = {*ids, *(key for keys in followers.values() for key in keys)}
-    return {row[0]: (row[1], row[2]) for row in db.fetch(_LOCK, [sorted(every)])}
+    return {row[0]: _Row(*row[1:]) for row in db.fetch(_LOCK, [sorted(every)])}
 
 
-def _is_own(claim: Claim, rows: dict[int, tuple[int, str | None]]) -> bool:
-    fence, state = rows.get(claim.ti_id, (-1, None))
-    return fence == claim.fence and state in states.WITH_PROCESS
+def _is_own(claim: Claim, rows: dict[int, _Row]) -> bool:
+    row = rows.get(claim.ti_id)
+    return row is not None and row.fence == claim.fence and row.state in states.WITH_PROCESS
 
 
 def _move(own: Sequence[Report], decided: dict[int, Decision], now: datetime) -> list[int]:
@@ -208,7 +224,7 @@ def _skip(
     own: Sequence[Report],
     decided: dict[int, Decision],
     followers: dict[int, list[int]],
-    rows: dict[int, tuple[int, str | None]],
+    rows: dict[int, _Row],
     now: datetime,
 ) -> None:
     """A branch's verdict on its followers; one that has begun meanwhile goes on (BC-53)."""
@@ -217,7 +233,7 @@ def _skip(
         for report in own
         if decided[report.claim.ti_id].verb == "succeed"
         for key in followers.get(report.claim.ti_id, ())
-        if rows[key][1] in skips.SKIPPABLE
+        if rows[key].state in skips.SKIPPABLE
     }
     ids = sorted(reasons)
     transitions.tasks("skip", ids, now, reason=[reasons[key] for key in ids])

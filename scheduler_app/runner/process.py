@@ -26,7 +26,8 @@ log = logging.getLogger(__name__)
 _LONGEST_SECONDS = 1.0
 #: After the executor's death: our last words to the database may take so long.
 _LAST_WORDS_SECONDS = 1.2
-_EXECUTOR_GONE = "its executor ended."
+#: Who started us, by the executor's name; anybody else is called the scheduler.
+_OWNERS = {"CeleryExecutor": "Celery worker"}
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -69,6 +70,7 @@ class RunnerProcess:
         self._events = Events()
         self._children = assemble.children(values, self._events)
         slots = options.slots
+        self._owner = _OWNERS.get(options.executor, "scheduler")
         self._identity = Identity(options.job_type, options.executor, {**options.detail, "slots": slots})
         self._database = Database(self._clocks.monotonic)
         self._runner = assemble.runner(
@@ -95,7 +97,8 @@ class RunnerProcess:
             self._runner.step(_LONGEST_SECONDS)
             if self._drain_until is not None and self._clocks.monotonic() >= self._drain_until:
                 self._drain_until = None
-                self._runner.stop_attempts("the executor stops.", min(self._values.kill_grace_seconds, 5.0))
+                why = f"the {self._owner} was shut down."
+                self._runner.stop_attempts(why, min(self._values.kill_grace_seconds, 5.0))
         if self._gone:
             self._abandon()
         else:
@@ -152,7 +155,7 @@ class RunnerProcess:
         """Nobody may be left two seconds from now; the rows come second."""
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_REAL, _LAST_WORDS_SECONDS)
-        self._runner.end_children(_EXECUTOR_GONE)
+        self._runner.end_children(f"the {self._owner} died.")
         self._hand_back()
         self._runner.step(0)
         self._end("failed")

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from scheduler_app import metrics
 from scheduler_app.engine import states
 from scheduler_app.engine.dag import Task
-from scheduler_app.engine.retries import Retry, after_failure, instance_key
+from scheduler_app.engine.retries import Retry, after_failure, cleared, instance_key
 from scheduler_app.models import Callback, TaskInstance, graphs, transitions
 from scheduler_app.models.effect import Wanted
 
@@ -83,7 +83,7 @@ def _judge(row: TaskInstance, task: Task, reason: str, now: datetime) -> tuple[s
         metrics.HAND_OUTS_LOST.inc()
         return "unqueue", {}
     if row.state == states.RESTARTING:
-        return "retry", {"reason": "It was cleared while it ran.", "next_at": now}
+        return "retry", {"reason": cleared(row.reason), "next_at": now}
     if row.state not in (states.RUNNING, states.DEFERRED):
         return "", {}
     metrics.TASKS_LOST.inc()

@@ -10,6 +10,7 @@ from abc import ABCMeta
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from scheduler_app.engine import resources
 from scheduler_app.sdk import scope
 from scheduler_app.sdk.abstract_operator import AbstractOperator
 from scheduler_app.sdk.arguments import (
@@ -251,6 +252,7 @@ class BaseOperator(AbstractOperator, metaclass=OperatorMeta):
         self.max_active_tis_per_dag, self.max_active_tis_per_dagrun = max_active_tis_per_dag, max_active_tis_per_dagrun
         self.keyed_limits = read_limits(limits, task_id)
         self.executor, self.executor_config = executor, executor_config or {}
+        _check_limits(self.executor_config, task_id)
         self.do_xcom_push, self.multiple_outputs = do_xcom_push, multiple_outputs
         self.inlets, self.outlets = _as_list(inlets), _as_list(outlets)
         self.doc, self.doc_md, self.doc_json, self.doc_yaml, self.doc_rst = doc, doc_md, doc_json, doc_yaml, doc_rst
@@ -373,6 +375,13 @@ def _as_list(value: Any) -> list[Any]:
 
 
 __all__ = ["DEFAULT_OWNER", "DEFAULT_RETRY_DELAY", "NOTSET", "BaseOperator", "OperatorMeta", "default_args_in_force"]
+
+
+def _check_limits(executor_config: Any, task_id: str) -> None:
+    try:
+        resources.of(executor_config, resources.Resources())
+    except ValueError as error:
+        raise AirflowException(f"Task {task_id!r}: {error}") from None
 
 
 def apply_defaults(function: Callable[..., Any]) -> Callable[..., Any]:

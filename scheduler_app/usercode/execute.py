@@ -22,7 +22,7 @@ from scheduler_app.sdk.context import set_current_context
 from scheduler_app.sdk.exceptions import TaskDeferred
 from scheduler_app.sdk.provider_support import import_string
 from scheduler_app.sdk.runtime import Port, set_port
-from scheduler_app.usercode import callbacks, context, limits, outcomes, render, results
+from scheduler_app.usercode import callbacks, context, limits, outcomes, render, resources, results
 from scheduler_app.wire import decode, import_class
 
 log = logging.getLogger("airflow.task")
@@ -52,7 +52,7 @@ def _attempt(declared: Any, built: Any, start: dict[str, Any], port: Port) -> di
     ti.task = built["task"] = task
     limits.prepare_logging()
     resume = start["ti"].get("next_method")
-    with limits.on_terminate(task):
+    with limits.on_terminate(task), resources.limited(task, start):
         try:
             task.resolve_template_files()
             render.render(task, built, resolved)

@@ -19,7 +19,7 @@ from scheduler_app.sdk.exceptions import (
     UnmappableXComTypePushed,
     XComForMappingNotPushed,
 )
-from scheduler_app.usercode import results
+from scheduler_app.usercode import resources, results
 from scheduler_app.wire import encode
 
 log = logging.getLogger("airflow.task")
@@ -74,6 +74,7 @@ def _skips_others(error: Any, task: Any, context: Any) -> Outcome:
 
 def _failed(error: BaseException, task: Any, context: Any) -> Outcome:
     described = describe(error)
+    described["message"] = resources.explained(error, described["message"])
     log.error(
         "The task failed: %s",
         described["message"] or described["type"],

@@ -31,7 +31,7 @@ FAILED = {"state": "failed", "retry": True, "error": {"type": "ValueError", "mes
 @pytest.mark.parametrize("outcome", [{"state": "success"}, FAILED, None])
 def test_a_cleared_task_is_tried_again_at_once_whatever_it_said(outcome: dict[str, Any] | None) -> None:
     decision = decided(outcome, state="restarting")
-    assert decision == Decision("retry", {"next_at": NOW, "reason": "It was cleared while it ran."})
+    assert decision == Decision("retry", {"next_at": NOW, "reason": "It was cleared while it ran."}, cleared=True)
 
 
 def test_a_failure_is_retried_while_a_try_is_left() -> None:

@@ -52,7 +52,7 @@ def test_a_mark_ends_the_process_and_stays(place: Place, executor: InlineExecuto
     assert [pid for pid in pids if process_tree.is_alive(pid)] == []
     assert xcom_of(run, "work") == "nothing"
     assert not Callback.objects.exists()
-    assert "somebody marked it, cleared it, or it counts as lost" in place.log(ti)
+    assert "its row is another one's now: marked by ann." in place.log(ti)
 
 
 def test_a_clear_ends_the_process_and_goes_on_as_the_next_try(place: Place, executor: InlineExecutor) -> None:

@@ -112,6 +112,7 @@ def test_stopping_gives_back_what_waits_ends_what_runs_and_leaves_nobody(place: 
     assert [number for number in everyone if process_tree.is_alive(number)] == []
     ti = ti_of(run, "work")
     assert ti.state == "failed"
+    assert ti.reason.startswith("The scheduler was shut down. (")
     assert Job.objects.get(job_type="LocalTaskJob").state == "success"
 
 
@@ -148,7 +149,7 @@ while True:
     wait_for(lambda: not [pid for pid in everyone if process_tree.is_alive(pid)], seconds=2)
     ti = ti_of(run, "work")
     assert ti.state == "up_for_retry"
-    assert ti.reason.startswith("Its executor ended.")
+    assert ti.reason.startswith("The scheduler died. (")
 
 
 @pytest.mark.parametrize("verb", ["restart", "mark_failed"])
