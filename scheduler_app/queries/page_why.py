@@ -96,12 +96,24 @@ def why_run(run: DagRun, now: datetime, lease: timedelta, visible: QuerySet[Task
     return Why([*verdicts, *_nearest(run, now, lease, visible), waiting])
 
 
+def _first_in_order(run: DagRun) -> TaskInstance | None:
+    """The task without a state that comes first in the graph: every task before it has ended. Two queries."""
+    version = run.dag_version_id
+    graph = graphs_of([version]).get(version) if version else None
+    rows = TaskInstance.objects.filter(dag_run=run, state__isnull=True)
+    known = [
+        task_id for task_id in rows.values_list("task_id", flat=True).distinct() if graph and task_id in graph.tasks
+    ]
+    if graph is None or not known:
+        return None
+    return rows.filter(task_id=min(known, key=graph.position.__getitem__)).order_by("map_index").first()
+
+
 def _nearest(run: DagRun, now: datetime, lease: timedelta, visible: QuerySet[TaskInstance] | None) -> list[Verdict]:
     """Why the task does not run that is nearest to running: it waits for a slot, else for a time or a person."""
     order = Case(*(When(state=state, then=place) for place, state in enumerate(_WAITING)), default=len(_WAITING))
     rows = TaskInstance.objects.filter(dag_run=run, state__in=[one for one in _WAITING if one])
-    held = TaskInstance.objects.filter(dag_run=run, state__isnull=True, held_at__isnull=False)
-    instance = rows.order_by(order, "next_at", "-priority_weight", "id").first() or held.order_by("id").first()
+    instance = rows.order_by(order, "next_at", "-priority_weight", "id").first() or _first_in_order(run)
     if instance is None:
         return []
     instance.dag_run = run

@@ -29,6 +29,8 @@ REPROCESS: Final = (
     ("failed", gettext_lazy("Run the failed ones again")),
     ("completed", gettext_lazy("Run all again that are over")),
 )
+#: Fields that the preview hands on to the deed.
+_KEPT: Final = ("from", "to", "reprocess", "most", "reverse", "newest", "conf", "why")
 #: fields of an action's error → fields of the form
 _FIELDS: Final = {"from_date": "from", "to_date": "to", "run_backwards": "reverse", "max_active_runs": "most"}
 
@@ -146,6 +148,7 @@ def _show(ask: Ask, dag: DagModel, found: Form) -> HttpResponse:
         "errors": found.errors,
         "other_errors": [text for name, text in found.errors.items() if name not in known],
         "reprocess": REPROCESS,
+        "kept": [(name, found.asked[name]) for name in _KEPT if found.asked.get(name)],
         "plans": None if plans is None else plans[:NAMED],
         "n": len(plans or ()),
         "more": max(0, len(plans or ()) - NAMED),

@@ -29,7 +29,7 @@ def set_paused(ask: Ask) -> HttpResponse:
     wanted = asked.get("bulk", "")
     if wanted not in ("pause", "resume"):
         raise Invalid("bulk", _("“bulk” must be pause or resume."))
-    dag_ids = sorted(set(_chosen(ask, asked)))
+    dag_ids = sorted(set(chosen(ask, asked)))
     if not dag_ids:
         raise Invalid("dag", _("Tick at least one DAG first."))
     if len(dag_ids) > ASK_FROM and asked.get("number", "").strip() != str(len(dag_ids)):
@@ -52,7 +52,7 @@ def set_paused(ask: Ask) -> HttpResponse:
     return back(ask, reverse("scheduler:dags"))
 
 
-def _chosen(ask: Ask, asked: Any) -> list[str]:
+def chosen(ask: Ask, asked: Any) -> list[str]:
     """The ticked DAGs, or those that the filter finds now. Raises Conflict when these are not as many as were shown."""
     if not asked.get("all"):
         return list(asked.getlist("dag"))

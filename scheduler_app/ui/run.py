@@ -9,6 +9,7 @@ from scheduler_app import access
 from scheduler_app.models import DagRun
 from scheduler_app.queries import page_run, page_why
 
+from . import task_bulk
 from .jobs import lease
 from .page import Ask, page, page_number
 
@@ -45,5 +46,6 @@ def show(ask: Ask, dag_id: str, run_id: str) -> HttpResponse:
             "usual": page_run.usual_seconds(dag_id) if run.state in ("running", "success") else None,
             "why": page_why.why_run(run, ask.now, lease(), access.task_instances(ask.actor)),
             "token": pulse.token if pulse else "",
+            "deeds": [(name, label) for name, (label, _consequence) in task_bulk.DEEDS.items()],
         },
     )

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
@@ -16,16 +15,13 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from scheduler_app import access
 from scheduler_app.actions import runs
-from scheduler_app.actions.errors import ActionError, Invalid
+from scheduler_app.actions.errors import Invalid
 from scheduler_app.models import DagRun
 from scheduler_app.queries import page_runs
 
-from .page import Ask, back, deed, page
+from . import batches
+from .page import Ask, deed, page
 
-#: Runs that one deed takes; of more the newest.
-MOST: Final = 1_000
-#: Beyond so many the person types how many it is about.
-ASK_FROM: Final = 500
 #: Runs that the preview names.
 NAMED: Final = 200
 
@@ -82,18 +78,19 @@ def form(request: HttpRequest) -> HttpResponse:
 def _preview(ask: Ask) -> HttpResponse:
     name, chosen = _deed(ask, ask.request.GET)
     rows = _ticked(ask, ask.request.GET)
-    more = len(rows) > MOST
-    rows = rows[:MOST]
+    more = len(rows) > batches.MOST
+    rows = rows[: batches.MOST]
+    shown, unnamed = batches.named(rows, NAMED)
     context = {
         "section": "scheduler:runs",
         "do": name,
         "deed": chosen,
-        "rows": rows[:NAMED],
+        "rows": shown,
         "n": len(rows),
         "more": more,
-        "unnamed": max(0, len(rows) - NAMED),
+        "unnamed": unnamed,
         "ids": ",".join(str(row.pk) for row in rows),
-        "type_number": len(rows) > ASK_FROM,
+        "type_number": len(rows) > batches.ASK_FROM,
         "back": ask.request.GET.get("next", ""),
     }
     return ask.show("run_bulk.html", context)
@@ -102,26 +99,21 @@ def _preview(ask: Ask) -> HttpResponse:
 @deed
 def _act(ask: Ask) -> HttpResponse:
     asked = ask.request.POST
-    _name, chosen = _deed(ask, asked)
-    wanted = {int(part) for part in asked.get("ids", "").split(",") if part.isdecimal() and len(part) < 19}
-    if len(wanted) > MOST:
-        raise Invalid("ids", _("At most %(n)s runs at once.") % {"n": MOST})
-    if len(wanted) > ASK_FROM and asked.get("number", "").strip() != str(len(wanted)):
-        raise Invalid("number", _("That is about %(n)s runs: type that number to do it.") % {"n": len(wanted)})
-    done, refused = 0, []
-    for run in access.runs(ask.actor).filter(pk__in=wanted).only("dag", "run_id").order_by("pk"):
-        try:
-            chosen.act(ask, run)
-            done += 1
-        except ActionError as error:  # one that cannot keeps no other from it
-            refused.append(f"{run.dag_id}, {run.run_id}: {error}")
-    text = ngettext("%(deed)s: done for %(n)s run.", "%(deed)s: done for %(n)s runs.", done)
-    messages.success(ask.request, text % {"deed": chosen.label, "n": done})
-    left = len(wanted) - done
-    if left:
-        text = ngettext("%(n)s run was left alone.", "%(n)s runs were left alone.", left) % {"n": left}
-        messages.error(ask.request, " ".join([text, *refused[:3]]))
-    return back(ask, reverse("scheduler:runs"))
+    name, chosen = _deed(ask, asked)
+    state = batches.read(asked, _runs)
+    rows = access.runs(ask.actor).filter(pk__in=batches.keys(batches.next_part(state))).only("dag", "run_id")
+    batches.act(
+        state,
+        {str(run.pk): run for run in rows},
+        lambda run: chosen.act(ask, run),
+        lambda run: f"{run.dag_id}, {run.run_id}",
+    )
+    words = batches.Words(str(chosen.label), _runs)
+    return batches.answer(ask, state, words, {"do": name}, reverse("scheduler:runs"))
+
+
+def _runs(n: int) -> str:
+    return ngettext("%(n)s run", "%(n)s runs", n) % {"n": n}
 
 
 def _deed(ask: Ask, asked: Any) -> tuple[str, Deed]:
@@ -133,7 +125,7 @@ def _deed(ask: Ask, asked: Any) -> tuple[str, Deed]:
 
 
 def _ticked(ask: Ask, asked: Any) -> list[DagRun]:
-    """The ticked runs, or those that the filter finds, newest first; one more than :data:`MOST` tells of more."""
+    """The ticked runs, or those that the filter finds, newest first; one more than ``batches.MOST`` tells of more."""
     if asked.get("all"):
         found = page_runs.matching(
             access.runs(ask.actor),
@@ -147,4 +139,4 @@ def _ticked(ask: Ask, asked: Any) -> list[DagRun]:
         if not ids:
             raise Invalid("run", _("Tick at least one run first."))
         found = access.runs(ask.actor).filter(pk__in=ids)
-    return list(found.only("dag", "run_id", "state", "run_after").order_by("-id")[: MOST + 1])
+    return list(found.only("dag", "run_id", "state", "run_after").order_by("-id")[: batches.MOST + 1])

@@ -17,6 +17,7 @@ from . import (
     dag_list,
     dag_overview,
     dag_pause,
+    dag_trigger_bulk,
     dag_versions,
     deadlines,
     failures,
@@ -38,6 +39,7 @@ from . import (
     run_list,
     search,
     task,
+    task_bulk,
     trigger,
 )
 
@@ -54,6 +56,7 @@ urlpatterns = [
     # DAGs
     path("dags/", dag_list.show, name="dags"),
     path("bulk/dags/", dag_bulk.set_paused, name="dag_bulk"),
+    path("bulk/dags/trigger/", dag_trigger_bulk.form, name="dag_trigger_bulk"),
     path("dags/<str:dag_id>/", dag_overview.show, name="dag"),
     path("dags/<str:dag_id>/pause/", dag_pause.set_paused, name="dag_pause"),
     path("dags/<str:dag_id>/hold/", hold.new_runs, name="dag_hold"),
@@ -75,6 +78,7 @@ urlpatterns = [
     path("runs/", run_list.show, name="runs"),
     path("bulk/runs/", run_bulk.form, name="run_bulk"),
     path("dags/<str:dag_id>/runs/<str:run_id>/", run.show, name="run"),
+    path("dags/<str:dag_id>/runs/<str:run_id>/bulk/", task_bulk.form, name="task_bulk"),
     path("dags/<str:dag_id>/runs/<str:run_id>/graph/", graph.of_run, name="run_graph"),
     path("dags/<str:dag_id>/runs/<str:run_id>/gantt/", gantt.show, name="run_gantt"),
     path("dags/<str:dag_id>/runs/<str:run_id>/hold/", hold.run, name="run_hold"),

@@ -128,4 +128,6 @@ find("[data-keys]")?.addEventListener("click", () => { find("details.menu[open]"
 
 reveal();
 watchToasts();
+// The next part of a deed on many things.
+find("[data-go-on]")?.requestSubmit();
 if (document.body.dataset.page) import("./live.js").then((live) => live.start());

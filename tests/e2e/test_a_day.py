@@ -21,7 +21,7 @@ def seen(page: Any, selector: str, text: str) -> None:
 
 
 def states(page: Any) -> list[str]:
-    return page.locator("#run-tasks tbody td:nth-child(2) .st").all_inner_texts()
+    return page.locator("#run-tasks tbody td .st[id]").all_inner_texts()
 
 
 def test_a_dag_is_found_unpaused_triggered_with_params_and_watched(open_page: Open, house: House) -> None:

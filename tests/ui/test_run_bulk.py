@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from scheduler_app.models import DagRun, TaskInstance
-from scheduler_app.ui import run_bulk
+from scheduler_app.ui import batches, run_bulk
 
 from . import factory
 from .factory import NOW
@@ -52,7 +52,7 @@ def test_what_was_shown_is_done_and_what_cannot_be_is_told(admin: Client, runs: 
     shown = ids(admin, do="delete", run=list(runs.values()))
     html = admin.post(BULK, {"do": "delete", "ids": shown}, follow=True).content.decode()
     assert "Delete: done for 2 runs." in html
-    assert "1 run was left alone." in html
+    assert "1 was left alone." in html
     assert "is running and cannot be deleted" in html
     assert states() == {"busy": "running"}
 
@@ -66,7 +66,7 @@ def test_all_that_match_are_cleared(admin: Client, runs: dict[str, int]) -> None
 
 
 def test_many_ask_for_their_number(admin: Client, runs: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_bulk, "ASK_FROM", 1)
+    monkeypatch.setattr(batches, "ASK_FROM", 1)
     shown = ids(admin, do="success", run=[runs["busy"], runs["bad"]])
     assert admin.post(BULK, {"do": "success", "ids": shown}).status_code == 400
     assert states()["busy"] == "running"
@@ -77,9 +77,25 @@ def test_many_ask_for_their_number(admin: Client, runs: dict[str, int], monkeypa
 def test_of_more_than_one_deed_takes_the_newest_are_taken(
     admin: Client, runs: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_bulk, "MOST", 2)
+    monkeypatch.setattr(batches, "MOST", 2)
     assert ids(admin, do="clear", all="yes") == f"{runs['busy']},{runs['bad']}"
     assert admin.post(BULK, {"do": "clear", "ids": ",".join(map(str, runs.values()))}).status_code == 400
+
+
+def test_many_are_done_part_by_part_and_leaving_half_way_undoes_nothing(
+    admin: Client, runs: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "PART", 1)
+    fields = {"do": "delete", "ids": ids(admin, do="delete", run=list(runs.values())), "next": "/runs/"}
+    for n, left in enumerate(({"busy", "bad", "ok"}, {"busy", "ok"}), 1):
+        html = admin.post(BULK, fields).content.decode()
+        assert f"{n} of 3 are done." in html
+        assert set(states()) == left
+        fields = dict(re.findall(r'name="(\w+)" value="([^"]*)"', html[html.index("data-go-on") :]))
+    html = admin.post(BULK, fields, follow=True).content.decode()
+    assert "Delete: done for 2 runs." in html
+    assert "1 was left alone. sales, busy: " in html
+    assert set(states()) == {"busy"}
 
 
 @pytest.mark.parametrize("asked", [{"do": "clear"}, {"do": "explode", "run": "1"}, {}])

@@ -327,6 +327,17 @@ def test_a_run_of_which_nothing_runs_gives_the_reason_of_its_nearest_task() -> N
     assert found.verdicts[-1].text == "None of its tasks runs now: 1 waits for a slot, 2 have not been scheduled."
 
 
+def test_a_run_that_waits_for_its_past_says_so() -> None:
+    document = shape("a >> b", "sales", {"b": {"depends_on_past": True}})
+    dag = factory.make_dag("sales", document)
+    factory.make_run(dag, "yesterday", "failed", {"a": "success", "b": "failed"}, at=NOW - timedelta(days=1))
+    run = factory.make_run(dag, "r1", "running", {"a": "success"})
+    assert run_headline(run) == (
+        "b: It depends on its past: in the previous run yesterday, 1 of its 1 instance did not end in success or "
+        "skipped. Clear or mark it there."
+    )
+
+
 def test_a_run_whose_only_task_is_held_says_so() -> None:
     run = factory.make_run(factory.make_dag("sales", shape("a", "sales")), "r1", "running")
     TaskInstance.objects.update(held_at=NOW, held_by="bob", held_why="wrong rates")

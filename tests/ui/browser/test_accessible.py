@@ -19,6 +19,7 @@ from scheduler_app.models import (
     DagRun,
     Deadline,
     ParseError,
+    TaskInstance,
     db,
 )
 from scheduler_app.queries.page_failures import key_of
@@ -51,6 +52,8 @@ PAGES = (
     "/dags/sales/events/",
     "/runs/",
     "/bulk/runs/?do=clear&all=yes",
+    "/bulk/dags/trigger/?dag=sales",
+    "/dags/sales/runs/r1/bulk/?do=clear&ti={ti}",
     "/search/?q=sal",
     "/failures/",
     "/callbacks/",
@@ -103,10 +106,11 @@ def test_every_page_is_accessible(open_page: Callable[..., Any], scheme: str, wi
     )  # fmt: skip
     Deadline.objects.create(dag_id="sales", dag_run=run, kind="run", due_at=now, created_at=now, missed_at=now)
     factory.make_job("LocalTaskJob", now, executor_class="LocalExecutor", detail={"slots": 4})
+    failed = TaskInstance.objects.get(dag_run__run_id="r1", task_id="clean")
     page = open_page("/dags/", width=width, scheme=scheme, bypass_csp=True)
     found: dict[str, list[str]] = {}
     for path in PAGES:
-        page.goto(path.format(asset=asset.pk, backfill=backfill.pk, callback=told.pk))
+        page.goto(path.format(asset=asset.pk, backfill=backfill.pk, callback=told.pk, ti=failed.pk))
         violations = axe.run(page).response["violations"]
         faults = [f"{one['id']}: {one['nodes'][0]['html'][:120]}" for one in violations]
         if page.evaluate("document.documentElement.scrollWidth") > width:
