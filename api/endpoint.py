@@ -8,11 +8,14 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, ClassVar
 
+from django.conf import settings
+from django.core import signals
 from django.http import HttpResponse
 from rest_framework import exceptions
 from rest_framework.parsers import JSONParser
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
+from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from scheduler_app import access
@@ -31,6 +34,38 @@ class LenientJSONParser(JSONParser):
     """Takes any content type as JSON, as Airflow's server does for a body without a header."""
 
     media_type = "*/*"
+
+    def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
+        try:
+            found = super().parse(stream, media_type, parser_context)
+        except RecursionError as error:
+            raise _too_deep() from error
+        if _deeper_than(found, DEEPEST):
+            raise _too_deep()
+        return found
+
+
+#: Levels of a body. Values that are stored may have no more (``wire``), and checks that recurse stay far from the end.
+DEEPEST = 150
+
+
+def _too_deep() -> errors.NotValid:
+    return errors.not_valid("json_invalid", ["body"], f"Body is nested deeper than {DEEPEST} levels")
+
+
+def _deeper_than(value: Any, levels: int) -> bool:
+    """Level by level, as what it looks for would exhaust a recursion."""
+    level = [value]
+    for _ in range(levels):
+        level = [
+            below
+            for item in level
+            if isinstance(item, dict | list)
+            for below in (item.values() if isinstance(item, dict) else item)
+        ]
+        if not level:
+            return False
+    return True
 
 
 class Endpoint(APIView):
@@ -68,6 +103,7 @@ class Endpoint(APIView):
         if request.method not in self.allowed_methods:
             raise exceptions.MethodNotAllowed(str(request.method))
         self._refuse_nul(request, kwargs)
+        self._refuse_large(request)
         method = "GET" if request.method == "HEAD" else str(request.method)
         need = self.needs.get(method, (VERB_OF[method], self.kind))
         if need is None:
@@ -90,7 +126,22 @@ class Endpoint(APIView):
                 return getattr(self, str(self.request.method).lower())(self.request, *self.args, **self.kwargs)
             except Exception as error:
                 return self.handle_exception(error)
-        return super().handle_exception(exc)
+        try:
+            return super().handle_exception(exc)
+        except Exception:
+            # A bug. Whoever listens (the log, an error tracker) is told as Django tells it; the client reads JSON.
+            log.exception("%s %s failed", self.request.method, self.request.path)
+            signals.got_request_exception.send(sender=type(self), request=self.request._request)
+            return Response({"detail": "Internal Server Error. The server's log has the details."}, status=500)
+
+    def _refuse_large(self, request: Request) -> None:
+        """Django's limit for what is kept in memory, which reading a stream of JSON passes by."""
+        most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        length = request.META.get("CONTENT_LENGTH") or "0"
+        if most is not None and length.isdigit() and int(length) > most:
+            raise errors.Problem(
+                413, f"The body has {length} bytes; DATA_UPLOAD_MAX_MEMORY_SIZE allows {most}. Send it in parts."
+            )
 
     def _refuse_nul(self, request: Request, kwargs: dict[str, Any]) -> None:
         """PostgreSQL stores no NUL character: such an id or parameter can match nothing."""

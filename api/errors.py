@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from scheduler_app.actions import errors as actions
 from scheduler_app.models import db
 from scheduler_app.secrets import SecretError
+from scheduler_app.wire import EncodeError
 
 log = logging.getLogger(__name__)
 
@@ -60,13 +61,15 @@ def status_of(error: Exception) -> int:
 
 
 def handle(error: Exception, context: dict[str, Any]) -> Response | None:
-    """DRF's exception handler of our endpoints: what it does not know is a bug and stays a 500 with a traceback."""
+    """DRF's exception handler of our endpoints: what it does not know is a bug, and a 500."""
     if isinstance(error, Problem):
         return Response({"detail": error.detail}, status=error.status)
     if isinstance(error, NotValid):
         return Response({"detail": error.items}, status=422)
     if isinstance(error, actions.Invalid):
         return Response({"detail": [item("value_error", ["body", error.field], str(error))]}, status=422)
+    if isinstance(error, EncodeError):
+        return Response({"detail": [item("value_error", ["body"], str(error))]}, status=422)
     for kind, status in _STATUS.items():
         if isinstance(error, kind):
             return Response({"detail": str(error) or _DEFAULT[status]}, status=status)
