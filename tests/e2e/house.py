@@ -24,7 +24,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DAGS = Path(__file__).parent / "dags"
 #: What the files of that folder define.
 DAG_IDS = (
-    "orders_daily", "rates_broken", "rates_import", "rates_plain", "shelves_waiting", "stock_held", "stock_keys",
+    "orders_daily", "rates_broken", "rates_import", "rates_plain", "shelves_waiting", "stock_daily",
+    "stock_held", "stock_keys",
 )  # fmt: skip
 PASSWORD = "the-password-of-admin"
 ENVIRONMENT = {

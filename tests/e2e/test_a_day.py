@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -33,7 +34,7 @@ def test_a_dag_is_found_unpaused_triggered_with_params_and_watched(open_page: Op
     assert page.locator("a.id").all_inner_texts() == ["orders_daily"]
     page.click("[data-pause=orders_daily]")
     seen(page, ".toast", "orders_daily is active")
-    page.click("text=Trigger")
+    page.click("#dags tbody a:has-text('Trigger')")
     page.fill("[name='param.rows']", "7")
     page.check("[name='param.kind'][value=sample]")
     page.click("main button.go")
@@ -111,6 +112,36 @@ def test_a_run_is_held_says_why_and_is_released(open_page: Open) -> None:
     page.go_back()
     page.click("button:has-text('Release')")
     seen(page, "#run-head h1 + .st", "Success")
+
+
+def test_a_backfill_is_looked_at_made_and_watched_to_its_end(open_page: Open) -> None:
+    page = open_page("/dags/stock_daily/")
+    page.click(".tabs a:has-text('Backfills')")
+    page.click("a:has-text('Make one')")
+    page.fill("#from", "2026-01-02T00:00")
+    page.fill("#to", "2026-01-04T00:00")
+    page.click("text=Show the slots")
+    seen(page, "#preview h2", "3 slots would run")
+    page.click("text=Run 3 slots")
+    page.wait_for_url("**/backfills/*/")
+    seen(page, ".banner", "The DAG is paused")
+    page.click("[data-pause=stock_daily]")
+    seen(page, "#backfill-progress h2", "3 of 3 slots are done")
+    assert page.locator("#backfill-slots .st").all_inner_texts() == ["Success", "Success", "Success"]
+
+
+def test_ticked_tasks_are_cleared_together(open_page: Open, house: House) -> None:
+    run_id = house.trigger("stock_keys")
+    path = f"/dags/stock_keys/dagRuns/{quote(run_id)}"
+    house.until(lambda: house.api(path)["state"] == "success")
+    page = open_page(f"/dags/stock_keys/runs/{quote(run_id)}/")
+    for box in page.locator("[name=ti]").all():
+        box.check()
+    page.click("#bulk button:has-text('Clear')")
+    page.click("button:has-text('Clear: 2 tasks')")
+    seen(page, ".toast", "2 tasks were cleared")
+    seen(page, "#run-head h1 + .st", "Success")
+    assert page.locator("#run-tasks td.num[id$=-try]").all_inner_texts() == ["2/2", "2/2"]
 
 
 def test_the_same_day_without_javascript(open_page: Open, house: House) -> None:
