@@ -25,6 +25,7 @@ SECRET_ENVIRONMENT = (
     "SCHEDULER_ADMIN_PASSWORD",
     "SCHEDULER_CELERY_BROKER_URL",
     "SCHEDULER_METRICS_TOKEN",
+    "SCHEDULER_EMAIL_URL",
     "PROMETHEUS_MULTIPROC_DIR",
     "SCHEDULER_TEST_DATABASE",
     "DJANGO_SETTINGS_MODULE",
@@ -128,6 +129,12 @@ class Conf:
     callback_attempts: int = knob(3, "Times that a callback is tried before it is given up.", least=1)
     callback_retry_seconds: float = knob(10.0, "Wait before the second try of a callback; it doubles.", least=0)
     callback_processes: int = knob(2, "Callbacks that one DAG processor runs at once.", least=1)
+
+    # Mail
+    mail_timeout_seconds: float = knob(20.0, "Time that the mail server may take to answer.", least=0.1)
+    mail_attempts: int = knob(6, "Times that a mail is tried before it is given up.", least=1)
+    mail_retry_seconds: float = knob(30.0, "Wait before the second try of a mail; it doubles.", least=0)
+    base_url: str = knob("", "Address of the dashboard (https://host/path), for links in mails; empty: no links.")
 
     # Triggers
     triggerer_capacity: int = knob(1000, "Triggers that one triggerer holds at once.", least=1)

@@ -102,6 +102,7 @@ OLDEST_SNAPSHOT = Gauge(
 PARSE_SECONDS = Histogram("dag_processing_parse_duration_seconds", "Parse of one DAG file.", buckets=_FAST)
 FILES_PARSED = Counter("dag_processing_files_parsed_total", "DAG files that were parsed.", ["result"])
 CALLBACKS_ENDED = Counter("dag_processing_callbacks_total", "Attempts to run a callback.", ["result"])
+MAILS_ENDED = Counter("scheduler_mails_total", "Attempts to send a mail.", ["result"])
 TRIGGERS_RUNNING = Gauge("triggers_running", "Triggers that a triggerer holds.", multiprocess_mode="livesum")
 TRIGGERS_ENDED = Counter("triggers_ended_total", "Triggers that fired, failed, or ended their task.", ["result"])
 

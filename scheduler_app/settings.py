@@ -228,6 +228,14 @@ LOGGING = logging_config(
     env.str("SCHEDULER_LOG_LEVEL", default="INFO"), as_json=env.bool("SCHEDULER_LOG_JSON", default=False)
 )
 
+# ── Mail ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+_EMAIL_URL = env.str("SCHEDULER_EMAIL_URL", default="")
+if _EMAIL_URL:
+    globals().update({key: value for key, value in env.email_url("SCHEDULER_EMAIL_URL").items() if key != "OPTIONS"})
+else:
+    EMAIL_BACKEND = "django.core.mail.backends.dummy.EmailBackend"
+DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.str("SCHEDULER_EMAIL_FROM", default="scheduler@localhost")
+
 # ── Celery ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 CELERY_BROKER_URL = SCHEDULER.get("celery_broker_url", "")
 CELERY_TASK_IGNORE_RESULT = True

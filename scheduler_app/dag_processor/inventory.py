@@ -28,7 +28,10 @@ SELECT c.now,
        EXISTS (SELECT 1 FROM scheduler_dag_file f
                WHERE f.parse_requested_at IS NOT NULL AND f.bundle_name = ANY(%(bundles)s)),
        EXISTS (SELECT 1 FROM scheduler_dag_run r WHERE r.state = 'queued' AND r.interval_pending),
-       EXISTS (SELECT 1 FROM scheduler_callback b WHERE b.state = 'pending' AND b.next_at <= c.now)
+       EXISTS (SELECT 1 FROM scheduler_callback b WHERE b.state = 'pending' AND b.next_at <= c.now
+               AND NOT starts_with(b.kind, 'mail_')),
+       EXISTS (SELECT 1 FROM scheduler_callback b WHERE b.state = 'pending' AND b.next_at <= c.now
+               AND starts_with(b.kind, 'mail_'))
 FROM (SELECT clock_timestamp() AS now) c
 """
 
@@ -40,6 +43,7 @@ class Probe(NamedTuple):
     parse_requests: bool
     pending_runs: bool
     due_callbacks: bool
+    due_mails: bool
 
 
 @dataclass(frozen=True, slots=True)

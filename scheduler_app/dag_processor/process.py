@@ -21,6 +21,7 @@ from scheduler_app.supervisor.parsing import ParsePool
 from . import inventory
 from .bundle import EXAMPLES, Bundle, bundles_of
 from .callbacks import CallbackRunner
+from .mails import Mailer
 from .processor import Processor
 
 log = logging.getLogger(__name__)
@@ -77,15 +78,16 @@ def _live_once(stop: threading.Event, subdir: Path | None, num_parses: int, call
         folders={bundle.name: os.fspath(bundle.folder) for bundle in bundles},
     )
     with contextlib.closing(parser), lease, contextlib.ExitStack() as stack:
-        runner = None
+        runner = mailer = None
         if callbacks:
             runner = CallbackRunner(values, inherited(), lease.job_id, time.monotonic)
             stack.callback(runner.stop)
-        Loop(values, bundles, lease, parser, runner, num_parses=num_parses, whole=subdir is None).run(stop)
+            mailer = Mailer(values, lease.job_id, time.monotonic)
+        Loop(values, bundles, lease, parser, runner, mailer, num_parses=num_parses, whole=subdir is None).run(stop)
 
 
 class Loop:
-    """Claims bundles, scans them, parses what changed, runs callbacks; one of each at its time."""
+    """Claims bundles, scans them, parses what changed, runs callbacks, sends mails; one of each at its time."""
 
     def __init__(
         self,
@@ -94,12 +96,13 @@ class Loop:
         lease: Lease,
         parser: ParsePool,
         runner: CallbackRunner | None,
+        mailer: Mailer | None = None,
         *,
         num_parses: int,
         whole: bool,
     ) -> None:
         self._conf, self._bundles, self._lease = values, bundles, lease
-        self._parser, self._runner = parser, runner
+        self._parser, self._runner, self._mailer = parser, runner, mailer
         self._rounds_left, self._limited, self._whole = num_parses, num_parses > 0, whole
         self._processor = Processor(values, parser, lease.guard)
         self._next_claim = self._next_scan = self._next_probe = 0.0
@@ -123,6 +126,8 @@ class Loop:
                 stop.wait(_DATABASE_RETRY_SECONDS)
         if self._runner is not None:
             self._runner.drain(self._conf.stop_seconds / 2, db.clock)
+        if self._mailer is not None:
+            self._mailer.drain(self._conf.stop_seconds / 4, db.clock, time.sleep)
 
     def _turn(self, stop: threading.Event) -> bool:
         """One pass; whether all is done (`num_parses`)."""
@@ -142,7 +147,7 @@ class Loop:
         return self._limited and self._rounds_left <= 0 and not self._processor.busy and bool(self._processor.folders)
 
     def _serve_people_and_runs(self) -> None:
-        """What somebody waits for: a parse by a person, a data interval, callbacks."""
+        """What somebody waits for: a parse by a person, a data interval, callbacks, mails."""
         found = inventory.probe(self._processor.folders)
         if found.parse_requests:
             self._processor.take_requests(found.now)
@@ -150,6 +155,10 @@ class Loop:
             self._processor.take_pending_runs(found.now)
         if found.due_callbacks and self._runner is not None:
             self._runner.start_due(list(self._processor.folders), found.now)
+        if self._mailer is not None:
+            self._mailer.step(found.now)
+            if found.due_mails:
+                self._mailer.start_due(found.now)
 
     def _looks_now(self, clock: float) -> bool:
         if self._limited:

@@ -10,8 +10,13 @@ from typing import Any, NamedTuple
 from django.db import models
 from django.db.models import Q
 
+from scheduler_app.engine.dag import Task
+
 from . import db
 from .run import DagRun
+
+#: Kinds that begin so are mails: sent by us, the others run in a child.
+MAIL = "mail_"
 
 
 class Wanted(NamedTuple):
@@ -24,6 +29,32 @@ class Wanted(NamedTuple):
     payload: dict[str, Any]
     task_instance_id: int | None = None
     try_number: int | None = None
+
+
+class Try(NamedTuple):
+    """One try of a task instance, as an effect names it."""
+
+    ti_id: int
+    fence: int
+    dag_id: str
+    dag_run_id: int
+    try_number: int | None
+
+
+def of_task(task: Task, kind: str, of: Try, payload: dict[str, Any]) -> list[Wanted]:
+    """What the end of a try asks for: the task's callback of that kind, and a mail for a failure or a retry."""
+    wanted = []
+    names = {"failure": task.email_on_failure, "retry": task.email_on_retry}
+    if kind in task.callbacks:
+        wanted.append((f"task_{kind}", payload))
+    if names.get(kind) and task.email:
+        error = payload.get("error") or {}
+        said = {key: error.get(key) for key in ("type", "message")}
+        wanted.append((f"{MAIL}{kind}", {"to": list(task.email), "reason": payload.get("reason"), "error": said}))
+    return [
+        Wanted(name, f"{name}:{of.ti_id}:{of.fence}", of.dag_id, of.dag_run_id, what, of.ti_id, of.try_number)
+        for name, what in wanted
+    ]
 
 
 class CallbackQuerySet(models.QuerySet["Callback"]):
@@ -47,11 +78,22 @@ class CallbackQuerySet(models.QuerySet["Callback"]):
             "UPDATE scheduler_callback SET state = 'running', started_at = %(now)s, job_id = %(job)s,"
             " attempts = attempts + 1, error = NULL WHERE id IN (SELECT c.id FROM scheduler_callback c"
             " JOIN scheduler_dag d ON d.dag_id = c.dag_id WHERE c.state = 'pending' AND c.next_at <= %(now)s"
-            " AND d.bundle_name = ANY(%(bundles)s) ORDER BY c.next_at, c.id LIMIT %(limit)s"
-            " FOR UPDATE OF c SKIP LOCKED) RETURNING id",
+            " AND NOT starts_with(c.kind, 'mail_') AND d.bundle_name = ANY(%(bundles)s)"
+            " ORDER BY c.next_at, c.id LIMIT %(limit)s FOR UPDATE OF c SKIP LOCKED) RETURNING id",
             {"now": now, "job": job_id, "bundles": list(bundle_names), "limit": limit},
         )
         return list(self.filter(pk__in=[row[0] for row in ids]).order_by("pk"))
+
+    def claim_mails(self, job_id: int, now: datetime, limit: int) -> list[Callback]:
+        """Takes due mails for a process; no other process gets them meanwhile."""
+        ids = db.fetch(
+            "UPDATE scheduler_callback SET state = 'running', started_at = %(now)s, job_id = %(job)s,"
+            " attempts = attempts + 1, error = NULL WHERE id IN (SELECT id FROM scheduler_callback"
+            " WHERE state = 'pending' AND next_at <= %(now)s AND starts_with(kind, 'mail_')"
+            " ORDER BY next_at, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED) RETURNING id",
+            {"now": now, "job": job_id, "limit": limit},
+        )
+        return list(self.filter(pk__in=[row[0] for row in ids]).select_related("dag_run").order_by("pk"))
 
     def end(self, callback: Callback, now: datetime, *, error: str | None, next_at: datetime | None) -> bool:
         """One attempt is over: done, or pending again at `next_at`, or given up. False when it was taken away."""
@@ -79,11 +121,14 @@ class CallbackQuerySet(models.QuerySet["Callback"]):
 
 
 class Callback(models.Model):
-    """One user callback to run in a child process. ``dedupe_key`` lets the same change ask for it only once."""
+    """One user callback to run in a child process, or one mail to send.
+
+    ``dedupe_key`` lets the same change ask for it only once.
+    """
 
     id = models.BigAutoField(primary_key=True)
     #: task_success, task_failure, task_retry, task_skipped, task_execute, dag_success, dag_failure, sla_miss,
-    #: deadline
+    #: deadline; mail_failure, mail_retry, mail_sla_miss, mail_deadline
     kind = models.CharField(max_length=30)
     dedupe_key = models.CharField(max_length=300, unique=True)
     dag_id = models.CharField(max_length=250)

@@ -17,7 +17,7 @@ from psycopg2.extras import Json
 
 from scheduler_app.engine import skip_lists, skips, states
 from scheduler_app.models import Callback, Trigger, db, transitions
-from scheduler_app.models.effect import NewTrigger, Wanted
+from scheduler_app.models.effect import NewTrigger, Try, Wanted, of_task
 from scheduler_app.runner import asset_events, buffers
 from scheduler_app.runner.buffers import Buffer, Owner
 from scheduler_app.runner.claims import Claim
@@ -240,16 +240,14 @@ def _skip(
 
 
 def _add_callbacks(pairs: Sequence[tuple[Report, Decision]], now: datetime) -> None:
-    """Those that the task has for this end; one hand-out asks for each kind at most once."""
-    wanted = []
+    """Callbacks and mails that the task has for this end; one hand-out asks for each kind at most once."""
+    wanted: list[Wanted] = []
     for report, decision in pairs:
         claim = report.claim
-        if claim.task is None or decision.callback is None or decision.callback not in claim.task.callbacks:
+        if claim.task is None or decision.callback is None:
             continue
-        kind = f"task_{decision.callback}"
-        key = f"{kind}:{claim.ti_id}:{claim.fence}"
-        payload = _payload(report, decision)
-        wanted.append(Wanted(kind, key, claim.dag_id, claim.run_pk, payload, claim.ti_id, claim.try_number))
+        of = Try(claim.ti_id, claim.fence, claim.dag_id, claim.run_pk, claim.try_number)
+        wanted += of_task(claim.task, decision.callback, of, _payload(report, decision))
     Callback.objects.want(wanted, now)
 
 

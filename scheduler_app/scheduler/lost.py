@@ -17,7 +17,7 @@ from scheduler_app.engine import states
 from scheduler_app.engine.dag import Task
 from scheduler_app.engine.retries import Retry, after_failure, cleared, instance_key
 from scheduler_app.models import Callback, TaskInstance, graphs, transitions
-from scheduler_app.models.effect import Wanted
+from scheduler_app.models.effect import Try, Wanted, of_task
 
 log = logging.getLogger("scheduler_app.scheduler")
 
@@ -95,7 +95,7 @@ def _judge(row: TaskInstance, task: Task, reason: str, now: datetime) -> tuple[s
 
 
 def _move(plan: Mapping[str, Sequence[_Judged]], tasks: Mapping[int, Task], now: datetime) -> int:
-    """Moves what is still as it was judged, and asks for the callbacks of what moved."""
+    """Moves what is still as it was judged, and asks for the callbacks and mails of what moved."""
     count = 0
     wanted: list[Wanted] = []
     for verb, judged in plan.items():
@@ -107,13 +107,9 @@ def _move(plan: Mapping[str, Sequence[_Judged]], tasks: Mapping[int, Task], now:
         for row, values in judged:
             task = tasks.get(row.pk)
             cleared = row.state == states.RESTARTING
-            if kind is not None and row.pk in moved and task is not None and kind in task.callbacks and not cleared:
-                wanted.append(_callback(kind, row, values["reason"]))
+            if kind is not None and row.pk in moved and task is not None and not cleared:
+                of = Try(row.pk, row.fence, row.dag_id, row.dag_run_id, row.try_number)
+                reason = values["reason"]
+                wanted += of_task(task, kind, of, {"error": {"type": "", "message": reason}, "reason": reason})
     Callback.objects.want(wanted, now)
     return count
-
-
-def _callback(kind: str, row: TaskInstance, reason: str) -> Wanted:
-    key = f"task_{kind}:{row.pk}:{row.fence}"
-    payload = {"error": {"type": "", "message": reason}, "reason": reason}
-    return Wanted(f"task_{kind}", key, row.dag_id, row.dag_run_id, payload, row.pk, row.try_number)

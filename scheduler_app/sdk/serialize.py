@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from scheduler_app.engine import dag as schema
+from scheduler_app.engine.addresses import addresses
 from scheduler_app.sdk import timezone
 from scheduler_app.sdk.assets import Asset, AssetAlias, AssetRef
 from scheduler_app.sdk.canonical import canonical_module
@@ -135,7 +136,7 @@ def _task(task: Any) -> schema.Task:
         callbacks=callbacks,
         email_on_failure=bool(task.email_on_failure and task.email),
         email_on_retry=bool(task.email_on_retry and task.email),
-        email=tuple(task.email or ()),
+        email=tuple(addresses(task.email)),
         outlets=tuple(_asset_document(item) for item in task.outlets if isinstance(item, _ASSETS)),
         inlets=tuple(_asset_document(item) for item in task.inlets if isinstance(item, _ASSETS)),
         extra_links=tuple(task.extra_links),

@@ -7,7 +7,7 @@ from typing import Any
 
 from scheduler_app.engine import states
 from scheduler_app.models import Callback, transitions
-from scheduler_app.models.effect import Wanted
+from scheduler_app.models.effect import Try, of_task
 from scheduler_app.runner import buffers
 from scheduler_app.runner.buffers import Buffer, Owner
 from scheduler_app.runner.claims import Claim
@@ -26,9 +26,7 @@ def end(claim: Claim, ti_id: int, fence: int, ending: dict[str, Any], now: datet
     if moved:
         owner = Owner(ti_id, claim.run_pk, claim.dag_id, claim.task_id, claim.map_index)
         buffers.write([(owner, Buffer(xcoms=ending.get("xcoms") or {}))], now)
-        if claim.task is not None and decision.callback in claim.task.callbacks:
-            kind, payload = f"task_{decision.callback}", {"error": error, "reason": _WHY}
-            key = f"{kind}:{ti_id}:{fence}"
-            wanted = Wanted(kind, key, claim.dag_id, claim.run_pk, payload, ti_id, claim.try_number)
-            Callback.objects.want([wanted], now)
+        if claim.task is not None and decision.callback is not None:
+            of = Try(ti_id, fence, claim.dag_id, claim.run_pk, claim.try_number)
+            Callback.objects.want(of_task(claim.task, decision.callback, of, {"error": error, "reason": _WHY}), now)
     return moved

@@ -9,15 +9,16 @@ from __future__ import annotations
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from scheduler_app import metrics
+from scheduler_app.engine.addresses import addresses
 from scheduler_app.engine.graph import Graph
 from scheduler_app.models import Callback, TaskInstance, db, graphs
-from scheduler_app.models.effect import Wanted
+from scheduler_app.models.effect import MAIL, Wanted
 from scheduler_app.scheduler.tick import Tick
 
 log = logging.getLogger("scheduler_app.scheduler")
@@ -68,9 +69,30 @@ def run(tick: Tick) -> int:
         log.warning("Run %s of DAG %s missed %s of %s", row.run_id, row.dag_id, what, row.due_at.isoformat())
         if row.kind == "sla":
             slas[row.run_key].append(row)
-    wanted = [_of_run(row) for row in missed if row.kind == "run"]
-    Callback.objects.want(wanted + _of_slas(slas), tick.now)
+    of_runs = [row for row in missed if row.kind == "run"]
+    wanted = [_of_run(row) for row in of_runs]
+    Callback.objects.want(wanted + _of_slas(slas) + _mails_of_runs(of_runs), tick.now)
     return len(rows)
+
+
+def _graphs(rows: Iterable[_Due]) -> Mapping[UUID, Graph]:
+    return graphs.readable(row.version_id for row in rows if row.version_id is not None).graphs
+
+
+def _mails_of_runs(rows: Sequence[_Due]) -> list[Wanted]:
+    """A deadline of a run is told to the address of its DAG's default arguments."""
+    compiled = _graphs(rows)
+    wanted = []
+    for row in rows:
+        graph = compiled.get(row.version_id) if row.version_id is not None else None
+        to = addresses(graph.dag.default_args.get("email")) if graph is not None else []
+        if to:
+            reason = f"The run was not done by {row.due_at:%Y-%m-%d %H:%M:%S} UTC."
+            late = {"name": row.name, "due_at": row.due_at.isoformat()}
+            kind = f"{MAIL}deadline"
+            payload = {"to": to, "reason": reason, "late": late}
+            wanted.append(Wanted(kind, f"{kind}:{row.id}", row.dag_id, row.run_key, payload))
+    return wanted
 
 
 def _of_run(row: _Due) -> Wanted:
@@ -85,28 +107,36 @@ def _of_run(row: _Due) -> Wanted:
 
 
 def _of_slas(slas: Mapping[int, Sequence[_Due]]) -> list[Wanted]:
-    """One callback for all that a run missed at a time, where its DAG has one."""
-    compiled, _ = graphs.readable(rows[0].version_id for rows in slas.values() if rows[0].version_id is not None)
-    asking = {key: rows for key, rows in slas.items() if _has_callback(compiled.get(rows[0].version_id))}  # type: ignore[arg-type]
+    """One callback for all that a run missed at a time, where its DAG has one, and one mail, where the tasks have
+    addresses."""
+    compiled = _graphs(rows[0] for rows in slas.values())
+    known = {key: compiled[version] for key, rows in slas.items() if (version := rows[0].version_id) in compiled}
+    to = {key: _addresses(slas[key], graph) for key, graph in known.items()}
+    asking = {key: slas[key] for key, graph in known.items() if "sla_miss" in graph.dag.callbacks or to[key]}
     if not asking:
         return []
     blocking = _not_done(asking)
-    return [_of_sla(rows, blocking[key]) for key, rows in asking.items()]
+    calls = [key for key in asking if "sla_miss" in known[key].dag.callbacks]
+    mails = [_of_sla(asking[key], blocking[key], to[key]) for key in asking if to[key]]
+    return [_of_sla(asking[key], blocking[key], []) for key in calls] + mails
 
 
-def _has_callback(graph: Graph | None) -> bool:
-    return graph is not None and "sla_miss" in graph.dag.callbacks
+def _addresses(rows: Sequence[_Due], graph: Graph) -> list[str]:
+    tasks = [graph.tasks[row.task_id] for row in rows if row.task_id in graph.tasks]
+    return sorted({address for task in tasks for address in task.email})
 
 
-def _of_sla(rows: Sequence[_Due], blocking: list[dict[str, Any]]) -> Wanted:
+def _of_sla(rows: Sequence[_Due], blocking: list[dict[str, Any]], to: list[str]) -> Wanted:
+    """The callback, or with addresses the mail."""
     first = min(row.id for row in rows)
     late = {
         "tasks": [{"task_id": row.task_id, "due_at": row.due_at.isoformat()} for row in rows],
         "blocking": blocking,
     }
     names = ", ".join(sorted(row.task_id or "" for row in rows))
-    payload = {"late": late, "reason": f"Not done in time: {names}."}
-    return Wanted("sla_miss", f"sla_miss:{first}", rows[0].dag_id, rows[0].run_key, payload)
+    payload = {"late": late, "reason": f"Not done in time: {names}."} | ({"to": to} if to else {})
+    kind = f"{MAIL}sla_miss" if to else "sla_miss"
+    return Wanted(kind, f"{kind}:{first}", rows[0].dag_id, rows[0].run_key, payload)
 
 
 def _not_done(asking: Mapping[int, Sequence[_Due]]) -> dict[int, list[dict[str, Any]]]:
