@@ -15,7 +15,7 @@ from rest_framework.response import Response
 
 from scheduler_app.access.permissions import codename
 
-from . import bodies, described, params
+from . import bodies, described, params, shapes
 from .endpoint import VERB_OF, Endpoint
 from .resources.monitor import API_OF_AIRFLOW
 
@@ -56,7 +56,7 @@ class OpenApiView(Endpoint):
 
 @cache
 def document() -> Json:
-    from . import auth_urls, urls
+    from . import answers, auth_urls, urls
 
     paths: dict[str, Json] = {}
     names: dict[str, Json] = {}
@@ -64,7 +64,7 @@ def document() -> Json:
         for route, view, inputs in _routes(patterns):
             if view is not urls.UnknownView:
                 paths[prefix + route] = {
-                    method: _operation(prefix + route, view, method, inputs, names)
+                    method: _operation(prefix + route, view, method, inputs, names, answers.ANSWERS)
                     for method in METHODS
                     if hasattr(view, method)
                 }
@@ -98,7 +98,9 @@ def _routes(patterns: list[URLPattern]) -> Iterator[tuple[str, Any, list[str]]]:
         yield route, pattern.callback.view_class, list(converters)
 
 
-def _operation(path: str, view: Any, method: str, inputs: list[str], names: dict[str, Json]) -> Json:
+def _operation(
+    path: str, view: Any, method: str, inputs: list[str], names: dict[str, Json], answers: dict[Any, Any]
+) -> Json:
     verb = method.upper()
     kind = view.kind or "server"
     parts = [part.strip("{}") for part in path.split("/") if part not in ("", "api", "v2")]
@@ -112,7 +114,7 @@ def _operation(path: str, view: Any, method: str, inputs: list[str], names: dict
             *(_query(described.LISTS[view]) if method == "get" and view in described.LISTS else ()),
         ],
         "responses": {
-            "default": {"description": "Done."},
+            **_done(answers.get((view, verb)), path, names),
             "4XX": {"description": "Not done.", "content": _json({"$ref": "#/components/schemas/Problem"})},
         },
     }
@@ -124,6 +126,39 @@ def _operation(path: str, view: Any, method: str, inputs: list[str], names: dict
     if body is not None:
         operation["requestBody"] = {"content": _json(_body(body, names))}
     return operation
+
+
+def _done(answer: tuple[int, str] | None, path: str, names: dict[str, Json]) -> Json:
+    """The response of an operation that can be done. Where two shapes share a view, the path says which it is."""
+    if answer is None:
+        return {}
+    status, word = answer
+    if status == 307:
+        return {"307": {"description": "Sends the browser on.", "headers": {"Location": {"schema": _TEXT}}}}
+    if not word:
+        return {str(status): {"description": "Done."}}
+    word = _of_path(word, path)
+    names.update(shapes.components(word))
+    content = _json(shapes.schema(word))
+    if word in _STREAMS:
+        content["application/x-ndjson"] = {"schema": shapes.schema(_STREAMS[word])}
+    if word == "RunWaited":
+        del content["application/json"]
+    return {str(status): {"description": "Done.", "content": content}}
+
+
+#: answers that may be read as a stream of lines → the shape of a line
+_STREAMS = {"RunWaited": "RunWaited", "TaskInstancesLogResponse": "StructuredLogMessage"}
+
+
+def _of_path(word: str, path: str) -> str:
+    """One try or all of them, one queued event or all: a view answers both, on paths of their own."""
+    many, _, one = word.partition("|")
+    if many.startswith("TaskInstanceHistory"):
+        return one if path.endswith("}") else many
+    if many.startswith("QueuedEvent"):
+        return one if "dag_id" in path and "asset_id" in path else many
+    return word
 
 
 def _json(schema: Json) -> Json:
