@@ -118,9 +118,12 @@ def state_mark(row: Any) -> SafeString:
     return format_html('<span class="st s-{}">{}</span>', row.state or "none", state_label(row.state))
 
 
-@admin.display(description=gettext_lazy("held"), boolean=True)
-def is_held(row: Any) -> bool:
-    return row.held_at is not None
+@admin.display(description=gettext_lazy("held"))
+def is_held(row: Any) -> SafeString | str:
+    """A mark for what is held, and nothing else: Django's red cross for "no" looks like an error."""
+    if row.held_at is None:
+        return ""
+    return format_html('<span class="st s-held" title="{}">{}</span>', row.held_why or "", state_label("held"))
 
 
 def asked_in_admin() -> str:

@@ -119,6 +119,7 @@ class RunnerProcess:
         from scheduler_app.runner.database import DatabaseAway
 
         while not self._gone:
+            self._database.next_pass()
             try:
                 job_id = self._database.do(self._identity.begin)
             except DatabaseAway:
@@ -164,6 +165,7 @@ class RunnerProcess:
         from scheduler_app.runner.database import DatabaseAway
 
         self._children.stop()
+        self._database.next_pass()  # it ends now, not when it began
         try:
             self._database.do(lambda now: self._identity.end(now, state))
         except DatabaseAway:

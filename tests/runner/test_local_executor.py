@@ -113,7 +113,11 @@ def test_stopping_gives_back_what_waits_ends_what_runs_and_leaves_nobody(place: 
     ti = ti_of(run, "work")
     assert ti.state == "failed"
     assert ti.reason.startswith("The scheduler was shut down. (")
-    assert Job.objects.get(job_type="LocalTaskJob").state == "success"
+    job = Job.objects.get(job_type="LocalTaskJob")
+    assert job.state == "success"
+    assert job.end_date is not None
+    assert job.end_date > job.start_date
+    assert job.latest_heartbeat == job.end_date
 
 
 def test_kill_9_of_the_executors_own_process_leaves_nobody_and_ends_the_rows(
