@@ -36,6 +36,9 @@ Key = tuple[int, int]
 
 #: A message that finds every slot taken goes back to the broker after this, for another worker.
 _SLOT_SECONDS = 0.5
+#: So does one that the runner could not claim, because the database is away: a broker ends the connection of whoever
+#: holds a message for long (RabbitMQ's consumer time-out), and with it the worker.
+_CLAIM_SECONDS = 5.0
 _POLL_SECONDS = 0.5
 _FORGOTTEN = 1000
 _BEGUN, _DONE, _LOST = "begun", "done", "lost"
@@ -54,6 +57,10 @@ class WorkerRunner(LocalExecutor):
             arguments.append("--own-sources")
         super().__init__(values, slots, arguments)
         self._tell = tell
+
+    def withdraw(self, keys: Sequence[Key]) -> None:
+        """What has not begun is told as done."""
+        self._send({"op": "withdraw", "hand_outs": [list(key) for key in keys]})
 
     def begun(self, keys: Sequence[Key]) -> None:
         for key in keys:
@@ -74,6 +81,7 @@ class Hands:
         self._heard: dict[Key, queue.SimpleQueue[str]] = {}
         self._fresh: list[Key] = []
         self._cancelled: deque[Key] = deque()
+        self._withdrawn: deque[Key] = deque()
         #: cancelled while they waited for a slot, or before they came
         self._forgotten: deque[Key] = deque(maxlen=_FORGOTTEN)
         self._stopping = False
@@ -99,7 +107,7 @@ class Hands:
             self._fresh.append(key)
         self._ring()
         try:
-            said = heard.get()
+            said = self._first_word(key, heard)
             if said == _LOST:
                 raise Busy
             if said == _BEGUN:
@@ -110,6 +118,16 @@ class Hands:
                 del self._heard[key]
                 self._free += 1
                 self._changed.notify()
+
+    def _first_word(self, key: Key, heard: queue.SimpleQueue[str]) -> str:
+        """Begun, done (it was refused) or lost: not claimed in time, or the runner died."""
+        try:
+            return heard.get(timeout=_CLAIM_SECONDS)
+        except queue.Empty:
+            self._withdrawn.append(key)
+            self._ring()
+        said = heard.get()
+        return _LOST if said == _DONE else said
 
     def cancel(self, keys: Iterable[Key]) -> None:
         """Called by Celery's main thread, which a signal may interrupt: no lock is taken, here and in :meth:`stop`."""
@@ -147,8 +165,15 @@ class Hands:
             heard.put(_LOST)
 
     def _pass(self) -> None:
+        withdrawn = [self._withdrawn.popleft() for _ in range(len(self._withdrawn))]
         with self._changed:
             fresh, self._fresh = self._fresh, []
+        for key in withdrawn:
+            if key in fresh:  # there is no runner to ask
+                fresh.remove(key)
+                self._tell(key, _LOST)
+        if withdrawn:
+            self._runner.withdraw(withdrawn)
         # Refused while the runner is being started again: they keep their slots and are offered at the next pass.
         refused = self._runner.accept([HandOut(*key) for key in fresh])
         with self._changed:

@@ -135,6 +135,10 @@ class Runner:
         """Somebody took task instances from their attempts: ask at once whether ours are among them."""
         self._next_beat = min(self._next_beat, self._last_look + _EARLY_BEAT_SECONDS)
 
+    def withdraw(self, keys: Iterable[Key]) -> None:
+        """Forget what has not begun; what has goes on."""
+        self.cancel([key for key in keys if key in self._waiting])
+
     def step(self, longest_seconds: float) -> None:
         """One pass; sleeps at most so long when there is nothing to do."""
         self._database.next_pass()

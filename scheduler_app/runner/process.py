@@ -1,7 +1,8 @@
 """The runner's process: ``python -m scheduler_app.runner.process --control FD --slots N``, started by an executor.
 
-It talks to the executor over a socket (``scheduler_app.wire`` frames). It gets ``accept`` and ``cancel`` (hand_outs:
-pairs of id and fence) and ``stop`` (drain_seconds); it sends ``ready`` (job_id), ``begun`` and ``done`` (hand_outs).
+It talks to the executor over a socket (``scheduler_app.wire`` frames). It gets ``accept``, ``cancel`` and ``withdraw``
+(forget what has not begun; hand_outs: pairs of id and fence) and ``stop`` (drain_seconds); it sends ``ready`` (job_id),
+``begun`` and ``done`` (hand_outs).
 When the executor is gone it kills every attempt at once, says in their rows what happened if the database lets it, and
 ends.
 """
@@ -134,6 +135,8 @@ class RunnerProcess:
             self._runner.accept(keys)
         elif message["op"] == "cancel":
             self._runner.cancel(keys)
+        elif message["op"] == "withdraw":
+            self._runner.withdraw(keys)
         elif message["op"] == "stop":
             self._stopping = True
             self._drain_until = self._clocks.monotonic() + message["drain_seconds"]

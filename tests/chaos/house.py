@@ -144,6 +144,11 @@ class House:
             popen.poll()
         wait_for(lambda: not [p for p in below if alive(p)], GONE_SECONDS, f"descendants to be gone: {below}")
 
+    def check(self) -> None:
+        """Nobody ends but by our hand. AssertionError names who did."""
+        gone = {name: one.returncode for name, one in self.processes.items() if one.poll() is not None}
+        assert not gone, f"these ended by themselves (exit codes): {gone}"
+
     def kill_with_children(self, process: psutil.Process) -> None:
         self.kill([process], [process])
 

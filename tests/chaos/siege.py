@@ -76,6 +76,7 @@ class Siege:
             ended = len({task for what, task, _, _ in house.entries() if what == "end"})
             if ended >= self.tasks or self.harmed.total() >= self.most:
                 return
+            house.check()
             with contextlib.suppress(LookupError, ValueError):  # a victim that is still starting is spared
                 harm()
                 self.harmed[name] += 1
