@@ -9,8 +9,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from celery import Celery
+from kombu.transport import TRANSPORT_ALIASES
 
 from scheduler_app.conf import Conf
+from scheduler_app.executors import celery_redis
 
 TASK = "scheduler_app.hand_out"
 STOP = "stop_hand_outs"
@@ -47,6 +49,7 @@ def make_app(values: Conf, *, publishing: bool = False) -> Celery:
         app.conf.broker_url = values.celery_broker_url
     # what a site has set for its own broker (a sentinel's master, a global prefix) is kept
     own = dict(app.conf.broker_transport_options or {})
+    TRANSPORT_ALIASES.update(celery_redis.ALIASES)
     app.conf.broker_transport_options = own | transport_options(str(app.conf.broker_url or ""), values, publishing)
     return app
 
