@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from .limits import replay
+from .own import Missing
 from .play import CELERY_HARMS, HARMS, fresh_database, play
 from .siege import Siege
 
@@ -51,12 +52,16 @@ def test_behind_rabbitmq_every_task_ends_once(database: str, rabbitmq_url: str, 
     assert (accounts.run_state, accounts.doubled, accounts.lost) == GOOD
 
 
-def test_a_siege_of_everything_with_limits_and_deferrals_ends_in_success() -> None:
-    siege = Siege(tasks=150, seconds=0.1, every=1.0, seed=1, away_seconds=3.0, most=6)
-    accounts = siege.run()
+@pytest.mark.redis
+def test_a_siege_of_broker_database_and_processes_ends_in_success() -> None:
+    siege = Siege(tasks=150, seconds=0.1, every=1.0, seed=63, broker="redis", away_seconds=3.0, most=6)
+    try:
+        accounts = siege.run()
+    except Missing as error:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(str(error))
     assert accounts.good, (accounts, siege.harmed)
     assert accounts.attempts >= 150
-    assert siege.harmed.total() >= 1
+    assert {"broker", "worker1", "database"} <= siege.harmed.keys()
 
 
 def move(
