@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from django.db.models import QuerySet
 
-from scheduler_app.models import DagModel, DagRun, ParseError, Pool, TaskInstance
+from scheduler_app.models import Callback, DagModel, DagRun, Deadline, ParseError, Pool, TaskInstance
 from scheduler_app.models.pool import PoolUse
 from scheduler_app.models.run import in_states
 
@@ -45,14 +45,32 @@ class Home:
     import_errors: int
     dags: int
     paused: int
+    #: callbacks that were given up, and deadlines that were missed, lately
+    untold: int
+    missed: int
 
     @property
     def quiet(self) -> bool:
-        return not (self.failures or self.late or self.full_pools or self.import_errors or self.failed)
+        return not (
+            self.failures
+            or self.late
+            or self.full_pools
+            or self.import_errors
+            or self.failed
+            or self.untold
+            or self.missed
+        )
 
 
-def home(dags: QuerySet[DagModel], runs: QuerySet[DagRun], instances: QuerySet[TaskInstance], now: datetime) -> Home:
-    """What the first page shows, in nine queries."""
+def home(
+    dags: QuerySet[DagModel],
+    runs: QuerySet[DagRun],
+    instances: QuerySet[TaskInstance],
+    callbacks: QuerySet[Callback],
+    deadlines: QuerySet[Deadline],
+    now: datetime,
+) -> Home:
+    """What the first page shows, in eleven queries."""
     since = now - LATELY
     failures = instances.filter(state="failed", end_date__gt=since).order_by("-end_date")
     planned = dags.active().unpaused().filter(next_dagrun_run_after__isnull=False).order_by("next_dagrun_run_after")
@@ -77,8 +95,10 @@ def home(dags: QuerySet[DagModel], runs: QuerySet[DagRun], instances: QuerySet[T
         import_errors=ParseError.objects.count(),
         dags=len(known),
         paused=sum(known),
+        untold=_count(callbacks.filter(state="failed", finished_at__gt=since)),
+        missed=_count(deadlines.filter(missed_at__gt=since)),
     )
 
 
-def _count(rows: QuerySet[DagRun]) -> int:
+def _count(rows: QuerySet[Any]) -> int:
     return rows.order_by()[: COUNTED + 1].count()

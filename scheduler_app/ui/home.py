@@ -20,7 +20,14 @@ def show(ask: Ask) -> HttpResponse:
         {
             "section": "scheduler:home",
             "components": page_health.components(ask.now, lease()),
-            "home": page_home.home(access.dags(actor), access.runs(actor), access.task_instances(actor), ask.now),
+            "home": page_home.home(
+                access.dags(actor),
+                access.runs(actor),
+                access.task_instances(actor),
+                access.callbacks(actor),
+                access.deadlines(actor),
+                ask.now,
+            ),
             "many": page_home.COUNTED,
         },
     )

@@ -131,3 +131,13 @@ def test_a_worker_names_what_it_runs(admin: Client) -> None:
     assert "node-1:100 local runner · pid 100 ✓ alive 1 of 4 taken one attempt check sales" in shown
     assert "celery@big Celery worker · queues gpu · pid 100 ✓ alive 0 of 2 taken" in shown
     assert "etl ✗ nobody listens 1 0 0 0" in shown
+
+
+def test_the_first_page_tells_of_what_was_not_told_and_not_in_time(admin: Client, run: DagRun) -> None:
+    callback(run, finished_at=NOW - timedelta(hours=1))
+    callback(run, "dag_success", finished_at=NOW - timedelta(days=2))
+    deadline(run, kind="run", due_at=NOW, missed_at=NOW - timedelta(hours=1))
+    deadline(run, kind="run", due_at=NOW, missed_at=NOW - timedelta(hours=2))
+    shown = text(admin.get("/"))
+    assert "Deadlines missed in 24 h 2" in shown
+    assert "Callbacks given up in 24 h 1" in shown

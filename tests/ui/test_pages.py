@@ -187,7 +187,7 @@ def fill(dags: int, runs: int) -> None:
 
 #: Queries of a page for a superuser: two for session and user, one for the scheduler's heartbeat, the rest its own.
 COSTS = {
-    "/": 14,
+    "/": 16,
     "/dags/": 6,
     "/runs/": 4,
     "/dags/dag_000/": 11,
