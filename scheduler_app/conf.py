@@ -128,6 +128,9 @@ class Conf:
     callback_timeout_seconds: float = knob(300.0, "Time that one callback of a DAG or task may take.", least=0.1)
     callback_attempts: int = knob(3, "Times that a callback is tried before it is given up.", least=1)
     callback_retry_seconds: float = knob(10.0, "Wait before the second try of a callback; it doubles.", least=0)
+    callbacks_on_mark: bool = knob(
+        False, "Whether a task or run that a person marks asks for its callbacks, as one that ends by itself does."
+    )
     callback_processes: int = knob(2, "Callbacks that one DAG processor runs at once.", least=1)
 
     # Mail

@@ -178,7 +178,7 @@ class AssetEventsView(Endpoint):
             extra=body.get("extra"),
             partition_key=body.get("partition_key"),
         )
-        return Response(event(queries.asset_events(AssetEvent.objects.all()).get(pk=made.pk)))
+        return Response(event(queries.asset_events(access.asset_events(self.actor)).get(pk=made.pk)))
 
 
 def _queued(row: AssetQueuedEvent) -> dict[str, Any]:

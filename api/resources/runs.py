@@ -290,7 +290,8 @@ class UpstreamEventsView(Endpoint):
 
     def get(self, request: Request, dag_id: str, dag_run_id: str) -> Response:
         run = visible_run(self.actor, dag_id, dag_run_id)
-        rows = list(queries.asset_events(run.consumed_asset_events.order_by("timestamp", "id")))
+        events = access.asset_events(self.actor).filter(created_dagruns=run)
+        rows = list(queries.asset_events(events.order_by("timestamp", "id")))
         return Response({"asset_events": [assets.event(row) for row in rows], "total_entries": len(rows)})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -46,8 +47,16 @@ def _task_entry(row: TaskState) -> dict[str, Any]:
     }
 
 
-def _asset_entry(row: AssetState) -> dict[str, Any]:
-    by = row.updated_by
+def _asset_entries(rows: Iterable[AssetState], actor: access.Actor) -> list[dict[str, Any]]:
+    """Who wrote a value is named where the reader may see the DAG."""
+    found = list(rows)
+    writers = {row.pk: (row.updated_by or {}).get("dag_id") for row in found}
+    seen = access.seen_dag_ids(actor, filter(None, writers.values()))
+    hidden = {key for key, dag_id in writers.items() if dag_id and dag_id not in seen}
+    return [_asset_entry(row, None if row.pk in hidden else row.updated_by) for row in found]
+
+
+def _asset_entry(row: AssetState, by: dict[str, Any] | None) -> dict[str, Any]:
     return {
         "key": row.key,
         "value": serde.shown(row.value),
@@ -141,7 +150,8 @@ class AssetStatesView(_OfAsset):
 
     def get(self, request: Request, asset_id: str) -> Response:
         found = pages.page(self.rows(asset_id).order_by("key"), request.query_params)
-        return Response({"asset_state_store": [_asset_entry(row) for row in found.rows], "total_entries": found.total})
+        entries = _asset_entries(found.rows, self.actor)
+        return Response({"asset_state_store": entries, "total_entries": found.total})
 
     def delete(self, request: Request, asset_id: str) -> Response:
         actions.delete_of_asset(self.actor, params.in_path(asset_id, "asset_id"), self.now)
@@ -155,7 +165,7 @@ class AssetStateView(_OfAsset):
         row = self.rows(asset_id).filter(key=key).first()
         if row is None:
             raise errors.Problem(404, f"Asset state store key `{key}` not found")
-        return Response(_asset_entry(row))
+        return Response(_asset_entries([row], self.actor)[0])
 
     def put(self, request: Request, asset_id: str, key: str) -> Response:
         body = bodies.read(request, ValueBody)

@@ -7,10 +7,10 @@ A site narrows access to single DAGs by the setting ``dag_access``: the dotted p
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Model, Prefetch, Q, QuerySet
 from django.utils.module_loading import import_string
 
 from scheduler_app.conf import conf
@@ -18,6 +18,7 @@ from scheduler_app.models import (
     Asset,
     AssetEvent,
     AssetQueuedEvent,
+    AssetUse,
     Audit,
     Backfill,
     Callback,
@@ -60,6 +61,12 @@ def dags(actor: Actor, verb: str = "view") -> QuerySet[DagModel]:
     return DagModel.objects.all() if rule is None else DagModel.objects.filter(rule)
 
 
+def seen_dag_ids(actor: Actor, ids: Iterable[str]) -> set[str]:
+    """Those of the ids that an actor may read; without a rule all of them, also those of DAGs that are gone."""
+    rule, named = _restriction(actor, "view"), set(ids)
+    return named if rule is None else set(DagModel.objects.filter(rule, pk__in=named).values_list("pk", flat=True))
+
+
 def runs(actor: Actor, verb: str = "view") -> QuerySet[DagRun]:
     return _of_dags(DagRun.objects.all(), actor, verb)
 
@@ -89,12 +96,19 @@ def queued_events(actor: Actor, verb: str = "view") -> QuerySet[AssetQueuedEvent
 
 
 def assets(actor: Actor) -> QuerySet[Asset]:
-    """All assets: they are shared by DAGs, and what they say of a DAG is its id."""
-    return Asset.objects.all()
+    """All assets, which are shared by DAGs; of their ``uses`` those by the DAGs that the actor may see."""
+    seen = _of_dags(AssetUse.objects.order_by("dag_id", "task_id", "id"), actor, "view")
+    return Asset.objects.prefetch_related(Prefetch("uses", seen))
 
 
 def asset_events(actor: Actor) -> QuerySet[AssetEvent]:
-    return AssetEvent.objects.all()
+    """Events by hand or by the tasks of DAGs that the actor may see; of ``created_dagruns`` those of such DAGs."""
+    rule = _restriction(actor, "view")
+    rows = AssetEvent.objects.prefetch_related(Prefetch("created_dagruns", runs(actor)))
+    if rule is None:
+        return rows
+    seen = DagModel.objects.filter(rule).values("pk")
+    return rows.filter(Q(source_dag_id__isnull=True) | Q(source_dag_id__in=seen))
 
 
 def jobs(actor: Actor) -> QuerySet[Job]:

@@ -10,7 +10,7 @@ from scheduler_app.access import Actor
 from scheduler_app.engine import states
 from scheduler_app.models import DagRun, TaskInstance, db, transitions
 
-from . import clear, journal, permit, selection
+from . import callbacks_of_marks, clear, journal, permit, selection
 from .errors import Conflict, Invalid
 
 #: Target state → the verb that gets there.
@@ -49,7 +49,8 @@ def mark(
         if expect is not None and sorted(row.pk for row in rows) != sorted(expect):
             raise Conflict("What would be marked changed since the preview. Look at it again.")
         words = f"marked {state} by {actor.name}" + (f": {reason}" if reason else "")
-        transitions.tasks(VERBS[state], [row.pk for row in rows], now, reason=words)
+        moved = set(transitions.tasks(VERBS[state], [row.pk for row in rows], now, reason=words))
+        callbacks_of_marks.of_tasks([row for row in rows if row.pk in moved], state, words, now)
         _resume_followers(actor, wanted, rows, runs, now)
         _journal(actor, rows, runs, state, reason, now)
         db.notify()

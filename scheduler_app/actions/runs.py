@@ -11,7 +11,7 @@ from scheduler_app.models import DagRun, TaskInstance, Wake, db, facts, transiti
 from scheduler_app.models.creation import insert_tasks
 from scheduler_app.models.graphs import graph_of
 
-from . import clear, journal, permit, selection
+from . import callbacks_of_marks, clear, journal, permit, selection
 from .errors import Conflict, Invalid
 
 #: What a run can be marked as → the verb of the run, and that of its running task instances.
@@ -41,6 +41,7 @@ def mark_run(actor: Actor, dag_id: str, run_id: str, state: str, now: datetime, 
         teardowns = _end_tasks(run, task_verb, words, now) if task_verb else 0
         if teardowns == 0:
             transitions.runs(run_verb, [run.pk], now, **({} if state == states.QUEUED else {"state_reason": words}))
+            callbacks_of_marks.of_run(run, state, words, now)
         Wake.objects.add([run.pk], "run_marked", now)
         journal.record(
             actor,

@@ -20,13 +20,10 @@ from typing import Any, Self
 
 from scheduler_app import process_tree
 
-from . import db
+from . import db, locks
 from .job import Job
 
 log = logging.getLogger(__name__)
-
-#: Key of the advisory lock under which bundles are claimed.
-_CLAIM_LOCK = 0x5C4ED_B0D1E
 
 
 class LeaseLost(Exception):
@@ -153,7 +150,7 @@ def claim_bundles(job_id: int, wanted: Iterable[str], now: datetime, lease_secon
     names = set(wanted)
     bury_neighbours(now, "DagProcessorJob")
     with db.atomic():
-        db.execute("SELECT pg_advisory_xact_lock(%s)", [_CLAIM_LOCK])
+        locks.claim_bundles()
         others = Job.objects.filter(job_type="DagProcessorJob", state="running").exclude(pk=job_id)
         others.dead(now, lease_seconds).update(state="failed", end_date=now, bundle_names=[])
         taken = {name for owned in others.values_list("bundle_names", flat=True) for name in owned}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from uuid import UUID
 
-from django.db.models import Count, F, OuterRef, Prefetch, QuerySet, Subquery
+from django.db.models import Count, F, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Greatest
 
 from scheduler_app.engine import states
@@ -13,7 +13,6 @@ from scheduler_app.engine.dag import Task
 from scheduler_app.models import (
     Asset,
     AssetEvent,
-    AssetUse,
     DagModel,
     DagRun,
     TaskInstance,
@@ -115,16 +114,16 @@ class TaskNames:
 
 
 def assets(rows: QuerySet[Asset]) -> QuerySet[Asset]:
-    """Assets with their uses, aliases and newest event: three statements."""
+    """Assets of ``access.assets`` with their aliases and newest event: three statements."""
     newest = AssetEvent.objects.filter(asset=OuterRef("pk")).order_by("-timestamp", "-id")
     return rows.annotate(
         last_event_id=Subquery(newest.values("id")[:1]), last_event_at=Subquery(newest.values("timestamp")[:1])
-    ).prefetch_related(Prefetch("uses", AssetUse.objects.order_by("dag_id", "task_id", "id")), "aliases")
+    ).prefetch_related("aliases")
 
 
 def asset_events(rows: QuerySet[AssetEvent]) -> QuerySet[AssetEvent]:
-    """Events with their asset and the runs they set off: two statements."""
-    return rows.select_related("asset").prefetch_related("created_dagruns")
+    """Events of ``access.asset_events`` with their asset: two statements."""
+    return rows.select_related("asset")
 
 
 def run_counts(dags: QuerySet[DagModel]) -> dict[str, dict[str, int]]:

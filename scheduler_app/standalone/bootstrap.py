@@ -10,8 +10,8 @@ from django.db.migrations.executor import MigrationExecutor
 from scheduler_app.models import db
 
 ADMIN = "admin"
-#: Key of the advisory lock under which one start of several migrates.
-_MIGRATION_LOCK = 0x5EED_DB
+#: Key of the advisory lock under which one start of several migrates: of our schema, which may have no table yet.
+_MIGRATION_LOCK = "hashtext('scheduler migrates ' || current_schema())"
 
 
 def migrate() -> bool:
@@ -19,7 +19,7 @@ def migrate() -> bool:
 
     Looking first saves the second that ``migrate`` spends on permissions and content types at every start.
     """
-    db.execute("SELECT pg_advisory_lock(%s)", [_MIGRATION_LOCK])
+    db.execute(f"SELECT pg_advisory_lock({_MIGRATION_LOCK})")
     try:
         executor = MigrationExecutor(db.connection())
         if not executor.migration_plan(executor.loader.graph.leaf_nodes()):
@@ -27,7 +27,7 @@ def migrate() -> bool:
         call_command("migrate", database=db.alias(), verbosity=0, interactive=False)
         return True
     finally:
-        db.execute("SELECT pg_advisory_unlock(%s)", [_MIGRATION_LOCK])
+        db.execute(f"SELECT pg_advisory_unlock({_MIGRATION_LOCK})")
 
 
 def ensure_admin() -> str | None:

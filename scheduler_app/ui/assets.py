@@ -98,7 +98,7 @@ def create_event(ask: Ask, asset_id: int) -> HttpResponse:
 
 def _find(ask: Ask, asset_id: int) -> Asset:
     ask.need("view", "asset")
-    found = access.assets(ask.actor).filter(pk=asset_id).first()
+    found = access.assets(ask.actor).prefetch_related(None).filter(pk=asset_id).first()
     if found is None:
         raise Http404(_("There is no asset %(id)s.") % {"id": asset_id})
     return found

@@ -13,6 +13,7 @@ from scheduler_app.models import (
     AssetQueuedEvent,
     AssetUse,
     Audit,
+    Callback,
     DagRun,
     Pool,
     TaskInstance,
@@ -237,7 +238,7 @@ def test_a_pool_in_use_is_not_deleted_and_the_default_one_keeps_its_name(run):
     assert pools.change(ANN, "p", T0, pool="q", slots=9).slots == 9
 
 
-def test_each_action_leaves_one_line_in_the_audit_and_a_preview_none(run):
+def test_BC_109_each_action_leaves_one_line_in_the_audit_and_a_preview_none(run):
     wanted = selection.Wanted("etl", tasks=["extract"], runs=["run0"])
     list(selection.chosen(ANN, wanted))
     mark.would_change(ANN, wanted, "success")
@@ -275,3 +276,29 @@ def test_marking_with_what_comes_before_clears_nothing_that_was_marked(run):
     move(run, "extract", *RUNNING, "succeed")
     mark.mark(ANN, selection.Wanted("etl", tasks=["load"], runs=["run0"], upstream=True), "failed", at(5))
     assert set(rows.states(run).values()) == {"failed"}
+
+
+@pytest.mark.parametrize(("asked", "kinds"), [(False, []), (True, ["task_failure", "dag_failure"])])
+def test_BC_97_a_mark_is_always_audited_and_asks_for_callbacks_where_the_site_wants_it(settings, asked, kinds):
+    settings.SCHEDULER = {**settings.SCHEDULER, "callbacks_on_mark": asked}
+    tasks = {"a": {"callbacks": ("failure", "success")}, "b": {"callbacks": ("success",)}}
+    (run,) = rows.trigger(rows.store(shape("a; b", "called", tasks, callbacks=("failure",))))
+    wanted = selection.Wanted("called", tasks=["a", "b"], runs=["run0"])
+    mark.mark(ANN, wanted, "failed", at(1), reason="wrong data")
+    runs.mark_run(ANN, "called", run.run_id, "failed", at(2))
+    assert list(Callback.objects.order_by("pk").values_list("kind", flat=True)) == kinds
+    assert [event for event, *_ in audit()] == ["patch_task_instance", "patch_dag_run"]
+    if asked:
+        told = Callback.objects.get(kind="task_failure")
+        assert told.payload["reason"] == "marked failed by ann: wrong data"
+        assert told.task_instance_id == TaskInstance.objects.get(dag_run=run, task_id="a").pk
+
+
+def test_BC_97_a_task_that_is_marked_and_then_ends_otherwise_asks_once_for_each(settings):
+    """The mark's own row, and none for the report of the attempt that was stopped."""
+    settings.SCHEDULER = {**settings.SCHEDULER, "callbacks_on_mark": True}
+    (run,) = rows.trigger(rows.store(shape("a", "called", {"a": {"callbacks": ("success",)}})))
+    for _ in range(2):
+        mark.mark(ANN, selection.Wanted("called", tasks=["a"], runs=["run0"]), "success", at(1))
+        clear.clear(ANN, selection.Wanted("called", tasks=["a"], runs=["run0"]), at(2))
+    assert Callback.objects.filter(dag_run=run).count() == 1

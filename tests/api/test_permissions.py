@@ -6,6 +6,7 @@ import itertools
 
 from scheduler_app.access import KINDS, ROLES, of_user
 from scheduler_app.access.permissions import codename
+from tests.api.every_route import TABLE, ask
 
 VIEWER, USER, OP, ADMIN = "Viewer", "User", "Op", "Admin"
 RANK = [VIEWER, USER, OP, ADMIN]
@@ -63,3 +64,29 @@ def test_a_rule_of_the_site_hides_dags_and_forbids_to_change_them(settings, etl,
 def test_an_inactive_user_is_nobody(admin):
     admin.is_active = False
     assert of_user(admin).permissions == frozenset()
+
+
+def only_daily(actor, verb):
+    """A per-DAG rule: "daily" is all that anybody sees."""
+    from django.db.models import Q
+
+    return Q(dag_id="daily")
+
+
+#: documents about the product, not about what is in it
+ABOUT_THE_PRODUCT = {"openapi.json", "config"}
+
+
+def test_BC_111_no_route_shows_anything_of_a_dag_that_the_rule_hides(settings, world):
+    """Every route that reads, whatever it lists: runs, tasks, logs, XComs, events, callbacks, backfills, the audit …"""
+    settings.SCHEDULER = {**settings.SCHEDULER, "dag_access": f"{__name__}.only_daily"}
+    person = world(ADMIN)
+    leaks, answered = {}, 0
+    for method, route in TABLE:
+        if method == "GET" and route not in ABOUT_THE_PRODUCT:
+            answer, told = ask(person, method, route)
+            answered += answer.status_code == 200
+            if '"etl"' in told or '"flow"' in told:
+                leaks[route] = told[:300]
+    assert sorted(leaks) == []
+    assert answered > 25

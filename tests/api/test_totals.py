@@ -56,7 +56,7 @@ def test_an_order_that_is_merged_from_parts_is_the_order_of_the_whole(http, many
 
 
 @pytest.mark.parametrize("order", ["start_date", "-start_date", "-map_index"])
-def test_a_cursor_walks_the_merged_order_there_and_back(http, many, order):
+def test_BC_107_a_cursor_walks_the_merged_order_there_and_back(http, many, order):
     first = http.get(f"{ALL_TASKS}?limit=7&order_by={order}&cursor=").json()
     pages = [first]
     while (cursor := pages[-1]["next_cursor"]) is not None:

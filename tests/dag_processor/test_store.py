@@ -101,7 +101,7 @@ def test_an_edit_makes_the_next_version_and_wakes_the_running_runs(world: World)
     assert list(Wake.objects.values_list("dag_run__run_id", "reason", "created_at")) == [("r0", "new_version", at(10))]
 
 
-def test_a_definition_that_varies_by_itself_replaces_its_unused_version_and_is_warned_about(world: World):
+def test_BC_113_a_definition_that_varies_by_itself_replaces_its_unused_version_and_is_warned_about(world: World):
     world.write("sales.py", dag_doc("sales", description="made at 1"))
     world.look()
     for number in range(2, 6):
@@ -452,7 +452,7 @@ def test_a_narrowed_processor_leaves_the_rest_of_the_bundle_alone(world: World):
     assert (dag("a").is_stale, dag("b").is_stale) == (True, False)
 
 
-def test_dates_that_move_with_the_clock_make_no_version_however_often_the_dag_ran(world: World):
+def test_BC_113_dates_that_move_with_the_clock_make_no_version_however_often_the_dag_ran(world: World):
     def moving() -> dict[str, object]:
         return dag_doc("sales", start_date=(world.now - timedelta(days=1)).isoformat())
 

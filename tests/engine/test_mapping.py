@@ -117,6 +117,18 @@ def test_in_a_mapped_group_an_index_does_not_wait_for_the_others() -> None:
     assert [ti.state for ti in world.tis] == ["success", "scheduled", "scheduled", None]
 
 
+def test_BC_87_what_follows_inside_a_mapped_group_waits_for_its_expansion_and_is_not_skipped_before() -> None:
+    rule = {"trigger_rule": "none_failed_min_one_success"}
+    built = in_group("sources >> load >> save", over("sources"), ["load", "save"], {"save": rule})
+    world = World(built, {})
+    world.settle({"sources"})
+    assert {ti.task_id: ti.state for ti in world.tis if ti.task_id != "sources"} == {"load": None, "save": None}
+    assert scenario(built, sources={"push": 2}).states == {
+        "sources": "success",
+        **{f"{name}[{n}]": "success" for name in ("load", "save") for n in range(2)},
+    }
+
+
 def test_an_empty_mapped_group_is_skipped_whole() -> None:
     built = in_group(
         "sources >> load >> audit", over("sources"), ["load", "audit"], {"audit": {"trigger_rule": "all_done"}}

@@ -59,7 +59,7 @@ def test_a_run_that_ignores_the_past_goes_on() -> None:
     assert moves(PAST, before("failed"), ignore_past=True) == [Move(1, "schedule")]
 
 
-def test_a_skip_waits_for_the_past_only_where_the_task_says_so() -> None:
+def test_BC_89_a_skip_waits_for_the_past_where_the_task_says_so() -> None:
     for waits, expected in ((False, [(2, "skip")]), (True, [])):
         fields = {**PAST, "wait_for_past_depends_before_skipping": waits}
         graph = World(dag("b >> a", {"a": fields}), {}).graph

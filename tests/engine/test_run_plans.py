@@ -83,7 +83,7 @@ def test_an_event_that_is_just_due_is_not_lost() -> None:
     assert due(events, facts("2024-06-03")) is None
 
 
-def test_the_clock_change_is_no_crash_and_no_hole() -> None:
+def test_BC_33_the_clock_change_is_no_crash_and_no_hole() -> None:
     pacific = from_doc({"kind": "cron_trigger", "expression": "20 */4 * * *", "timezone": "America/Los_Angeles"})
     for minute in range(0, 600, 7):
         now = at("2026-03-08T08:20") + timedelta(minutes=minute)
@@ -108,7 +108,7 @@ def test_a_schedule_that_is_over_has_no_plan() -> None:
     ]
 
 
-def test_a_picked_logical_date_gives_the_interval_of_the_scheduled_run() -> None:
+def test_BC_29_a_picked_logical_date_gives_the_interval_of_the_scheduled_run() -> None:
     daily = from_doc({"kind": "cron_interval", "expression": "30 9 * * *"})
     when = at("2024-06-01T09:30")
     picked = manual_interval(daily, logical_date=when, run_after=at("2024-07-01"))

@@ -11,7 +11,8 @@ from django.db import IntegrityError, transaction
 
 from scheduler_app.models import DagModel, DagRun, DagVersion, TaskInstance, graphs, schedules, transitions
 from scheduler_app.queries.page_why_run import why_no_run
-from tests.rows import trigger
+from scheduler_app.scheduler.loop import Loop
+from tests.rows import T0, trigger
 from tests.scheduler.scene import Scene
 from tests.shapes import shape
 
@@ -334,3 +335,43 @@ def test_S_42_creation_writes_no_column_of_the_dag_but_its_schedules_own(scene: 
     changed = {name for name in before if before[name] != after[name]}
     assert changed <= {*schedules.NEXT_COLUMNS, *schedules.LAST_COLUMNS}
     assert dag.pk == after["dag_id"]
+
+
+def test_BC_117_a_change_of_one_schedule_fires_no_other_again(scene: Scene) -> None:
+    fires = scheduled(scene, "10 0 * * *", "fires")
+    scene.wait(12 * 3600 + 601)
+    scene.settle()
+    assert DagRun.objects.filter(dag=fires).count() == 1
+    for minute in range(3):
+        scheduled(scene, f"{20 + minute} 0 * * *", f"edited{minute}")
+        scene.wait(2)
+        scene.settle()
+    assert DagRun.objects.filter(dag=fires).count() == 1
+
+
+def test_BC_119_an_interval_longer_than_any_process_lives_fires_at_its_stored_time(scene: Scene) -> None:
+    """A new scheduler, which remembers nothing, comes each day."""
+    weekly = scheduled(scene, "0 12 * * 0", "weekly")  # the scene begins on a Sunday at noon
+    made = []
+    for _ in range(15):
+        scene.loop, scene.job = Loop(monotonic=lambda: (scene.now - T0).total_seconds()), scene.new_job()
+        scene.tick()
+        made.append(DagRun.objects.filter(dag=weekly).count())
+        scene.wait(24 * 3600)
+    assert made == [1] * 7 + [2] * 7 + [3]
+
+
+def test_BC_129_a_schedule_that_is_taken_away_leaves_no_run_behind_it(scene: Scene) -> None:
+    """There are no runs made ahead that could outlive it."""
+    dag = scheduled(scene, "0 * * * *", "hourly")
+    scene.tick()
+    scene.wait(3600)
+    scene.settle()
+    before = list(DagRun.objects.filter(dag=dag).values_list("run_after", flat=True))
+    assert all(run_after <= scene.now for run_after in before)
+    gone = scene.dag("a", "hourly", timetable={"kind": "null"}, row={"schedule_hash": "none"})
+    schedules.plan_next(gone, scene.now)
+    gone.save()
+    scene.wait(5 * 3600)
+    scene.settle()
+    assert list(DagRun.objects.filter(dag=dag).values_list("run_after", flat=True)) == before

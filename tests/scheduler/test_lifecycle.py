@@ -19,6 +19,7 @@ from scheduler_app.models import (
     transitions,
 )
 from scheduler_app.scheduler.loop import PHASES
+from scheduler_app.triggerer import rows as trigger_rows
 from tests.rows import at
 from tests.scheduler.scene import Scene
 from tests.shapes import chain, parallel, shape
@@ -110,6 +111,25 @@ def test_S_55_a_deferral_that_takes_too_long_fails_in_place(scene: Scene) -> Non
     assert (failed.end_date, failed.trigger_id, failed.trigger_timeout) == (scene.now, None, None)
     assert (failed.reason or "").startswith("Its deferral timed out.")
     assert len(scene.executor.handed) == handed
+
+
+def test_BC_83_of_an_event_and_a_time_out_at_one_instant_the_first_that_is_stored_wins(scene: Scene) -> None:
+    run = scene.run(scene.dag(parallel(2)))
+    scene.tick()
+    defer = {"classpath": "a.T", "kwargs": {}, "next_method": "on", "timeout": 60.0}
+    for name in ("p0", "p1"):
+        scene.begin(scene.task(run, name))
+        scene.end(scene.task(run, name), state="deferred", defer=defer)
+    fired, late = (scene.task(run, name).trigger_id for name in ("p0", "p1"))
+    assert fired is not None
+    assert late is not None
+    scene.wait(60)
+    trigger_rows.resume([trigger_rows.Result(fired, payload="in time")], scene.now)
+    scene.phase("enforce_timeouts")
+    assert trigger_rows.resume([trigger_rows.Result(late, payload="too late")], scene.now) == []
+    assert scene.states(run) == {"p0": "scheduled", "p1": "failed"}
+    assert scene.task(run, "p0").next_kwargs == {"event": "in time"}
+    assert (scene.task(run, "p1").reason or "").startswith("Its deferral timed out.")
 
 
 def test_a_sensor_whose_deferral_timed_out_says_itself_what_that_means(scene: Scene) -> None:

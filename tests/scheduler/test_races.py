@@ -301,7 +301,7 @@ def test_BC_43_an_executors_word_about_a_row_that_is_held_is_heard_afterwards(sc
     assert scene.states(run) == {"a": "up_for_retry"}
 
 
-def test_S_29_a_deadlock_ends_no_phase_for_good(scene: Scene) -> None:
+def test_BC_65_S_29_a_deadlock_ends_no_phase_for_good(scene: Scene) -> None:
     """Two transactions that lock two rows crosswise: one of them is refused, and comes through the next time."""
     scene.run("a; b")
     first, second = TaskInstance.objects.order_by("pk").values_list("pk", flat=True)

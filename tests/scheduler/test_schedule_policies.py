@@ -59,7 +59,7 @@ def test_a_slot_waits_for_the_run_before_it_by_default(scene: Scene) -> None:
     assert runs() == [(12, "success"), (13, "running")]
 
 
-def test_a_slot_is_skipped_and_recorded_while_a_run_is_under_way(scene: Scene) -> None:
+def test_BC_131_a_slot_is_skipped_and_recorded_while_a_run_is_under_way(scene: Scene) -> None:
     hourly(scene, overlap_policy="skip")
     scene.settle()
     scene.wait(3600)

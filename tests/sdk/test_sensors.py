@@ -70,7 +70,7 @@ def test_time_outs_and_errors_end_a_sensor(function: Any, arguments: Any, state:
 
 
 @time_machine.travel("2024-03-15T10:21:05+00:00", tick=False)
-def test_reschedule_mode_ends_the_attempt_and_counts_its_time_out_from_the_first_one() -> None:
+def test_BC_81_reschedule_mode_counts_its_time_out_from_the_first_attempt() -> None:
     dag = python(lambda: False, mode="reschedule", poke_interval=60, timeout=100)
     outcome = attempt(dag, "t")
     assert (outcome["state"], outcome["reschedule_at"]) == ("up_for_reschedule", "2024-03-15T10:22:05+00:00")

@@ -116,7 +116,7 @@ def test_run_immediately_false_still_runs_a_tick_that_is_hardly_over() -> None:
     assert chain(doc, restriction(now=at("2024-06-01T02:30")), 1) == exact("2024-06-02")
 
 
-def test_the_first_interval_after_a_change_of_schedule_leaves_no_hole_and_no_overlap() -> None:
+def test_BC_41_the_first_interval_after_a_change_of_schedule_leaves_no_hole_and_no_overlap() -> None:
     old = chain({"kind": "cron_interval", "expression": "30 * * * *"}, restriction("2024-01-01T00:30"), 2)
     new = from_doc({"kind": "cron_interval", "expression": "32 * * * *"})
     first = new.next_info(old[-1].interval, restriction("2024-01-01T00:30"))
@@ -155,7 +155,7 @@ def test_a_manual_run_of_events_may_be_tied_to_them() -> None:
     assert tied.infer_manual(at("2023-01-01")) == DataInterval.exact(at("2024-01-02"))
 
 
-def test_continuous_follows_itself_and_waits_for_a_start_date_that_was_moved() -> None:
+def test_BC_27_continuous_follows_itself_and_waits_for_a_start_date_that_was_moved() -> None:
     timetable = from_doc({"kind": "continuous"})
     first = timetable.next_info(None, restriction("2024-05-01"))
     assert first == RunInfo.over(at("2024-05-01"), NOW)
@@ -189,7 +189,7 @@ def test_manual_intervals() -> None:
     assert manual(kind="custom", **{"class": "mine.Own"}) is None
 
 
-def test_a_manual_interval_over_the_missing_hour_is_not_empty() -> None:
+def test_BC_39_a_manual_interval_over_the_missing_hour_is_not_empty() -> None:
     timetable = from_doc({"kind": "cron_interval", "expression": "0 2 * * *", "timezone": "America/New_York"})
     assert timetable.infer_manual(at("2024-03-10T07:30")) == DataInterval(
         at("2024-03-09T07:00"), at("2024-03-10T07:00")

@@ -193,7 +193,7 @@ def test_an_event_lets_its_task_go_on_and_the_trigger_is_gone(world: World):
     assert world.log_of(ti) == ["about to fire", "The trigger fired; the task goes on."]
 
 
-def test_a_broken_trigger_fails_its_own_task_and_no_other(world: World):
+def test_BC_85_a_broken_trigger_fails_its_own_task_and_no_other(world: World):
     broken, silent, gone, fine = (
         world.defer(0, "Breaks"),
         world.defer(1, "SaysNothing"),
@@ -278,7 +278,7 @@ def test_a_second_triggerer_takes_over_only_what_the_first_no_longer_holds(world
     assert rows.renew(world.job.pk, [ti.trigger_id], now + timedelta(seconds=60), 30) == set()
 
 
-def test_a_trigger_whose_task_cannot_be_described_fails_alone(world: World):
+def test_BC_85_a_trigger_whose_task_cannot_be_described_fails_alone(world: World):
     bad, good = world.defer(0, "Fires"), world.defer(1, "Fires", payload=2)
     document = {**world.dag.latest_version.document, "schema_version": 10**6}
     broken = DagVersion.objects.create(dag=world.dag, version_number=99, dag_hash="", document=document, created_at=T0)

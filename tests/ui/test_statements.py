@@ -43,7 +43,7 @@ def costs(client: Client) -> dict[str, int]:
     return found
 
 
-def test_no_page_asks_more_where_there_is_more(admin: Client) -> None:
+def test_BC_115_no_page_asks_more_where_there_is_more(admin: Client) -> None:
     factory.make_job()
     fill(2, 2)
     few = costs(admin)
