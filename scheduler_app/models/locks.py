@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from . import db
 
-_BUNDLES = "SELECT pg_advisory_xact_lock('scheduler_job'::regclass::oid::int, 2)"
-_ADMISSION = "SELECT pg_try_advisory_xact_lock('scheduler_task_instance'::regclass::oid::int, 1)"
+BUNDLES = "SELECT pg_advisory_xact_lock('scheduler_job'::regclass::oid::int, 2)"
+ADMISSION = "SELECT pg_try_advisory_xact_lock('scheduler_task_instance'::regclass::oid::int, 1)"
 
 
 def try_admission() -> bool:
     """Whether this transaction alone may admit now. A statement of its own, before anything is counted."""
-    return bool(db.fetch(_ADMISSION)[0][0])
+    return bool(db.fetch(ADMISSION)[0][0])
 
 
 def claim_bundles() -> None:
     """Waits until this transaction alone may say which processor owns which bundle."""
-    db.execute(_BUNDLES)
+    db.execute(BUNDLES)

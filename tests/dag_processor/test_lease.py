@@ -70,7 +70,7 @@ def test_S_25_a_process_that_could_not_beat_for_its_lease_counts_itself_as_dead(
 
 
 @pytest.mark.django_db
-def test_a_job_whose_process_is_gone_from_this_machine_is_ended_before_its_lease_is_over():
+def test_S_66_a_job_whose_process_is_gone_from_this_machine_is_ended_before_its_lease_is_over():
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     here = identity()
     living = {**here, "start_ticks": process_tree.start_ticks(child.pid)}

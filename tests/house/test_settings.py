@@ -47,7 +47,7 @@ def test_folders_follow_home_unless_they_are_set() -> None:
     assert (values.dags_folder, values.log_folder) == (Path("/srv/scheduler/dags"), Path("/var/log/scheduler"))
 
 
-def test_conf_follows_the_settings_in_force(settings) -> None:
+def test_S_67_conf_follows_the_settings_in_force(settings) -> None:
     settings.SCHEDULER = {"parallelism": 3}
     assert conf().parallelism == 3
     settings.SCHEDULER = {"parallelism": 4}

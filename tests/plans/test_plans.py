@@ -61,7 +61,7 @@ def test_deleting_the_wakes_of_some_runs(plan: Any) -> None:
     within(plan(schedule_tasks._TAKE_WAKES, {"runs": runs}), 60 + 3 * 500, rows=500)
 
 
-def test_the_first_page_of_admission(plan: Any) -> None:
+def test_S_59_the_first_page_of_admission_is_read_in_its_total_order_from_an_index(plan: Any) -> None:
     """512 rows in the order of the index; here they lie side by side."""
     within(plan(admission_pages._FIRST_PAGE, {"limit": 512}), 120, rows=512)
 

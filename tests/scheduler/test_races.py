@@ -16,6 +16,7 @@ from django.test import TransactionTestCase
 
 from scheduler_app import access, metrics
 from scheduler_app.actions import backfills
+from scheduler_app.actions.assets import create_event
 from scheduler_app.models import (
     Asset,
     AssetEvent,
@@ -33,6 +34,7 @@ from scheduler_app.models import (
 from scheduler_app.runner import claims
 from scheduler_app.scheduler.loop import PHASES, Loop, Phase
 from scheduler_app.scheduler.phases import schedule_tasks
+from tests.scheduler import test_partitions
 from tests.scheduler.scene import Scene
 from tests.shapes import parallel, shape
 from tests.simulation.play import TABLES
@@ -169,6 +171,18 @@ def test_BC_103_two_schedulers_make_one_run_of_one_event(scene: Scene) -> None:
     assert sum(both(scene, "create_asset_runs")) == 3
     assert list(DagRun.objects.order_by("dag_id").values_list("dag_id", flat=True)) == ["d0", "d1", "d2"]
     assert not AssetQueuedEvent.objects.exists()
+
+
+def test_BC_105_two_schedulers_make_one_run_of_one_partition(scene: Scene) -> None:
+    for number in range(3):
+        test_partitions.waiting(scene, "a", "b", dag_id=f"d{number}")
+    for name in ("a", "b"):
+        asset = test_partitions.asset(name)
+        create_event(access.system("command", "test"), asset.pk, scene.now, partition_key="2026-03-01")
+    both(scene, "create_asset_runs")
+    both(scene, "create_asset_runs")
+    made = DagRun.objects.order_by("dag_id").values_list("dag_id", "partition_key")
+    assert list(made) == [(f"d{number}", "2026-03-01") for number in range(3)]
 
 
 def test_I2_two_schedulers_give_out_no_more_slots_than_there_are(scene: Scene) -> None:

@@ -141,7 +141,7 @@ def test_a_descendant_in_a_session_of_its_own_is_ended_too(world) -> None:
     assert gone(stray)
 
 
-def test_the_children_of_a_killed_supervisor_die_with_it(world) -> None:
+def test_S_64_the_children_of_a_killed_supervisor_die_with_it(world) -> None:
     one = world("patient", "deaf")
     pids = [one.pid("(?:patient|deaf)"), one.pid("(?:patient|deaf)")]
     one.process.kill()
