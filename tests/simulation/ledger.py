@@ -164,6 +164,7 @@ class Ledger:
         #: ended tries that ask for a callback: (verb, task instance, fence)
         self.ended: set[tuple[str, int, int]] = set()
         self.reports: list[Report] = []
+        self.moves: set[Report] = set()
         self.verbs: Counter[str] = Counter()
 
     def check(self) -> list[Entry]:
@@ -292,12 +293,12 @@ class Ledger:
     # ── reports ──────────────────────────────────────────────────────────────────────────────────────────────────────
     def _check_reports(self, entries: list[Entry]) -> None:
         """What a process believes to have written is there, under its own fence."""
-        moved = {(e.row_id, e.verb): e.fence for e in entries if e.kind == "task"}
+        self.moves.update(Report(e.row_id, e.fence, e.verb) for e in entries if e.kind == "task")
         for report in self.reports:
-            fence = moved.get((report.ti_id, report.verb))
-            if fence != report.fence:
-                text = f"hand-out {report.fence} of task instance {report.ti_id} wrote {report.verb}, the row says"
-                self.world.fail("I1", f"{text} {'nothing of it' if fence is None else f'fence {fence}'}")
+            if report not in self.moves:
+                now = self.tasks.get(report.ti_id)
+                text = f"hand-out {report.fence} of task instance {report.ti_id} wrote {report.verb}"
+                self.world.fail("I1", f"{text}, its row did no such thing: {now}")
         self.reports.clear()
 
 

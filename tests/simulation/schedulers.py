@@ -95,6 +95,8 @@ class Scheduler:
     alive: bool = True
     #: in a transaction that is still open
     busy: bool = False
+    #: it has said within its lease that it lives
+    trusted: bool = True
 
     def __str__(self) -> str:
         return f"{self.job_id}"
@@ -163,7 +165,7 @@ def beat(world: World) -> None:
     Job.objects.filter(pk__in=jobs, state="running").update(latest_heartbeat=world.now)
     running = set(Job.objects.filter(pk__in=jobs, state="running").values_list("pk", flat=True))
     for scheduler in alive:
+        scheduler.trusted = scheduler.job_id in running
         if scheduler.job_id not in running and not scheduler.busy:
             die(world, scheduler)
     world.triggerers = [one for one in world.triggerers if one.job_id in running]
-    world.beaten_at = world.now
