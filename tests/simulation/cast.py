@@ -24,6 +24,8 @@ SHIPPED, PAID = ({"name": name, "uri": f"x://{name}", "group": "asset", "extra":
 #: Names of tasks tell what their attempts may do besides succeeding and failing (see ``attempts``).
 WAITS, COUNTS, BRANCHES = "wait", "count", "branch"
 
+#: Keyed limits: how much there is, and in how many seconds (None: at once). The file of ``limited`` declares them.
+LIMITS: dict[str, tuple[int, float | None]] = {"crm": (3, None), "mail": (3, 10.0)}
 POOLS = {"default_pool": 6, "narrow": 3, "kept": 2}
 #: Pools in which a deferred task keeps its slots.
 KEEPING = frozenset({"kept"})
@@ -49,6 +51,16 @@ class Part:
 
 def _mapped(task_id: str) -> dict[str, Any]:
     return {"mapped": {"style": "expand", "inputs": {"x": {"xcom": task_id}}}}
+
+
+def _takes(**units: int) -> tuple[dict[str, Any], ...]:
+    """What a task takes, and how much the file says there is."""
+    made = []
+    for name, count in units.items():
+        amount, per_seconds = LIMITS[name]
+        window = {} if per_seconds is None else {"per_seconds": per_seconds}
+        made.append({"name": name, "units": count, "amount": amount, **window})
+    return tuple(made)
 
 
 def _start(minutes: int) -> str:
@@ -156,6 +168,17 @@ CAST: tuple[Part, ...] = (
             f"{WAITS}1": {"pool": "kept", "pool_slots": 2, "judges_deferral": True},
         },
         2,
+    ),
+    Part(
+        "limited",
+        "l0; l1; l2; l3; l4",
+        {},
+        {
+            "*": {"retries": 1, "retry_delay": 1.0, "limits": _takes(crm=1, mail=1)},
+            "l0": {"limits": _takes(crm=2)},
+        },
+        2,
+        "l0 >> l5; l6",
     ),
     Part(
         "branching",

@@ -7,7 +7,7 @@ so a wrong commit is found even where the next one hides it.
 * I1: every hand-out raises the fence by one; a fence starts once; a report moves the row of its own fence alone; a try
   is counted when it begins and never else; a retry only while tries are left, a failure only when none is.
 * I2: a hand-out that commits passes no limit in force: pools (with ``include_deferred``), ``max_active_tasks``,
-  ``max_active_tis_per_dag``, ``max_active_tis_per_dagrun``, executor slots; nor does a starting run pass
+  ``max_active_tis_per_dag``, ``max_active_tis_per_dagrun``, keyed limits and rates; nor does a starting run pass
   ``max_active_runs`` of its DAG or backfill. A limit that was lowered while a transaction was open binds the next one.
 * I1, I3: a hand-out is stamped only when its executor has it; none is taken from a living scheduler that can hand over.
 * I6: a slot of a schedule gets its run once, in order.
@@ -22,20 +22,23 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from scheduler_app.engine import states
+from scheduler_app.engine.limits import decode
 from scheduler_app.models import db
+
+from .cast import LIMITS
 
 if TYPE_CHECKING:
     from .world import World
 
 _COLUMNS = (
     "txid, kind, row_id, run_id, dag_id, name, verb, source, target, fence, old_fence, tries, old_tries, max_tries,"
-    " fresh, pool, slots, job, per_dag, per_run, since"
+    " fresh, pool, slots, job, per_dag, per_run, since, limits"
 )
 INSTALL = f"""
 CREATE UNLOGGED TABLE IF NOT EXISTS simulation_ledger (
     id bigserial, txid bigint, kind text, row_id bigint, run_id bigint, dag_id text, name text, verb text, source text,
     target text, fence bigint, old_fence bigint, tries int, old_tries int, max_tries int, fresh boolean, pool text,
-    slots int, job bigint, per_dag int, per_run int, since timestamptz
+    slots int, job bigint, per_dag int, per_run int, since timestamptz, limits text
 );
 CREATE OR REPLACE FUNCTION simulation_task() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -47,7 +50,8 @@ BEGIN
         txid_current(), CASE WHEN OLD.state IS DISTINCT FROM NEW.state THEN 'task' ELSE 'stamp' END,
         NEW.id, NEW.dag_run_id, NEW.dag_id, NEW.task_id, NEW.moved_by, OLD.state, NEW.state, NEW.fence, OLD.fence,
         NEW.try_number, OLD.try_number, NEW.max_tries, OLD.first_start_date IS NULL, NEW.pool, NEW.pool_slots,
-        OLD.queued_by_job_id, NEW.max_active_tis_per_dag, NEW.max_active_tis_per_dagrun, OLD.handed_out_at);
+        OLD.queued_by_job_id, NEW.max_active_tis_per_dag, NEW.max_active_tis_per_dagrun,
+        CASE NEW.moved_by WHEN 'queue' THEN NEW.queued_when ELSE OLD.handed_out_at END, NEW.limits);
     RETURN NULL;
 END $$;
 CREATE OR REPLACE FUNCTION simulation_run() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -110,6 +114,7 @@ class Entry(NamedTuple):
     per_dag: int | None
     per_run: int | None
     since: datetime | None
+    limits: str
 
     def __str__(self) -> str:
         what = "" if self.source == self.target else f" ({self.source} → {self.target})"
@@ -165,6 +170,8 @@ class Ledger:
         self.ended: set[tuple[str, int, int]] = set()
         self.reports: list[Report] = []
         self.moves: set[Report] = set()
+        #: what was handed out of keyed limits: when, of which, how many units
+        self.handed: list[tuple[datetime, str, int]] = []
         self.verbs: Counter[str] = Counter()
 
     def check(self) -> list[Entry]:
@@ -175,7 +182,9 @@ class Ledger:
         for entry in entries:
             if entry.kind in ("task", "stamp"):
                 self._task(entry, audited)
-                handed += [entry] if entry.verb == "queue" and entry.kind == "task" else []
+                if entry.kind == "task" and entry.verb == "queue":
+                    handed.append(entry)
+                    self.handed += [(entry.since, name, units) for name, units in decode(entry.limits) if entry.since]
             elif entry.kind == "run":
                 self._run(entry, audited)
                 begun += [entry] if entry.verb == "start" else []
@@ -275,6 +284,20 @@ class Ledger:
             self._at_most(len(same), entry.per_dag, f"instances of {entry.dag_id}.{task} at once")
             here = [e for e in same if e.run_id == run]
             self._at_most(len(here), entry.per_run, f"instances of {task} in run {run} at once")
+            self._keyed(entry, active)
+
+    def _keyed(self, entry: Entry, active: Iterable[Entry]) -> None:
+        """Named limits: units in use at once, or handed out within the window that ends with this hand-out."""
+        for name, _ in decode(entry.limits):
+            seconds = LIMITS[name][1]
+            allowed = self.world.keyed[name].allowed
+            if seconds is None:
+                self._at_most(sum(_units(e, name) for e in active), allowed, f"units of limit {name} at once")
+            else:
+                assert entry.since is not None
+                since = entry.since - timedelta(seconds=seconds)
+                lately = [units for at, which, units in self.handed if which == name and since < at <= entry.since]
+                self._at_most(sum(lately), allowed, f"units of rate {name} in {seconds:g} s")
 
     def _active_runs(self, begun: Iterable[Entry]) -> None:
         running = [entry for entry in self.runs.values() if entry.target == states.RUNNING]
@@ -300,6 +323,10 @@ class Ledger:
                 text = f"hand-out {report.fence} of task instance {report.ti_id} wrote {report.verb}"
                 self.world.fail("I1", f"{text}, its row did no such thing: {now}")
         self.reports.clear()
+
+
+def _units(entry: Entry, name: str) -> int:
+    return sum(units for which, units in decode(entry.limits) if which == name)
 
 
 def _name(entry: Entry) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scheduler_app import access
-from scheduler_app.actions import backfills, clear, hold, mark, pause, pools, runs, selection, trigger
+from scheduler_app.actions import backfills, clear, hold, limits, mark, pause, pools, runs, selection, trigger
 from scheduler_app.actions.assets import create_event, delete_queued
 from scheduler_app.actions.errors import ActionError
 from scheduler_app.dag_processor import store
@@ -17,7 +17,7 @@ from scheduler_app.engine.dag import to_doc
 from scheduler_app.models import Asset, Backfill, db
 from tests.rows import T0
 
-from .cast import NUMBERS, POOLS, Part
+from .cast import LIMITS, NUMBERS, POOLS, Part
 from .deeds import Deed
 
 if TYPE_CHECKING:
@@ -190,6 +190,24 @@ def resize(world: World, name: str, slots: int, now: Any) -> Deed:
         f"{name} {slots}",
         lambda: pools.change(PERSON, name, now, slots=slots),
         lambda _: world.pools[name].set(slots),
+    )
+
+
+def changes_a_limit(world: World) -> Deed | None:
+    """Of a keyed limit; 0 closes it."""
+    if "limited" not in {part.dag_id for part in world.parts}:
+        return None
+    name = world.rng.choice(sorted(LIMITS))
+    return set_limit(world, name, LIMITS[name][0] + world.rng.choice([-1, 0, 1]))
+
+
+def set_limit(world: World, name: str, amount: int) -> Deed:
+    now = world.now
+    return asked(
+        world,
+        f"{name} {amount}",
+        lambda: limits.change(PERSON, name, now, amount=amount),
+        lambda _: world.keyed[name].set(amount),
     )
 
 

@@ -13,6 +13,8 @@ from .world import World
 
 #: Everything that a world writes, in an order that foreign keys allow.
 TABLES = (
+    "scheduler_limit_use",
+    "scheduler_limit",
     "scheduler_wake",
     "scheduler_dag_wake",
     "scheduler_deadline",

@@ -37,7 +37,7 @@ from tests.rows import T0, trigger
 from . import attempts, ending, people, schedulers, triggerers
 from .aside import SESSION, Aside, Gate, Killed, kill
 from .attempts import Attempt
-from .cast import CAST, KEEPING, PARTS, POOLS, Part, logical_date
+from .cast import CAST, KEEPING, LIMITS, PARTS, POOLS, Part, logical_date
 from .deeds import Deed
 from .ledger import InForce, Ledger
 from .schedulers import Scheduler
@@ -69,6 +69,7 @@ FAULTS: tuple[tuple[int, Act], ...] = (
     (2, people.holds),
     (2, people.releases),
     (1, people.resizes_a_pool),
+    (1, people.changes_a_limit),
     (3, people.backfills_a_dag),
     (2, people.tells_of_an_asset),
     (3, people.changes_a_file),
@@ -104,6 +105,7 @@ class World:
     versions: dict[str, int] = field(default_factory=dict)
     #: limits in force
     pools: dict[str, InForce] = field(default_factory=dict)
+    keyed: dict[str, InForce] = field(default_factory=dict)
     max_active_runs: dict[str, InForce] = field(default_factory=dict)
     max_active_tasks: dict[str, InForce] = field(default_factory=dict)
     backfill_limits: dict[int, int] = field(default_factory=dict)
@@ -136,6 +138,7 @@ class World:
         for name, slots in POOLS.items():
             Pool.objects.update_or_create(pool=name, defaults={"slots": slots, "include_deferred": name in KEEPING})
             self.pools[name] = InForce(slots)
+        self.keyed = {name: InForce(amount) for name, (amount, _) in LIMITS.items()}
         for part in self.parts:
             self.do(people.store_file(self, part))
             dag = DagModel.objects.get(pk=part.dag_id)
@@ -192,7 +195,7 @@ class World:
             self.swept = metrics.SWEPT._value.get()
             self.fail("I3", "only the safety sweep found what no wake had announced")
         if self.under_way is None:
-            for limits in (self.pools, self.max_active_runs, self.max_active_tasks):
+            for limits in (self.pools, self.keyed, self.max_active_runs, self.max_active_tasks):
                 for limit in limits.values():
                     limit.before.clear()
 
