@@ -180,8 +180,7 @@ class World:
         """One line of the history; then the invariants are checked."""
         self.step_number += 1
         self.history.append(f"{self.step_number} +{self.monotonic():.0f}s {what}: {text}")
-        if self.under_way is not None and self.aside.was_forced:
-            self.history.append(f"  the others waited for it, so it went on: {self.land()}")
+        self._land_if_forced()
         self.check()
 
     def check(self) -> None:
@@ -209,7 +208,9 @@ class World:
 
     def do(self, deed: Deed) -> str:
         """The whole of it at once."""
-        return deed.then(self._worked(deed.work))
+        result = self._worked(deed.work)
+        self._land_if_forced()  # it committed before this did
+        return deed.then(result)
 
     def _worked(self, work: Callable[[], Any]) -> Any:
         try:
@@ -229,7 +230,12 @@ class World:
             assert deed.killed is not None
             deed.killed()
             return f"{deed.actor}, killed in the middle"
+        self._land_if_forced()
         return deed.then(result)
+
+    def _land_if_forced(self) -> None:
+        if self.under_way is not None and self.aside.was_forced:
+            self.history.append(f"  the others waited for it, so it went on: {self.land()}")
 
     def _set_aside(self, deed: Deed) -> str:
         if deed.actor is not None:
