@@ -74,8 +74,10 @@ FAULTS: tuple[tuple[int, Act], ...] = (
     (2, people.tells_of_an_asset),
     (3, people.changes_a_file),
 )
-#: Of ten deeds that could be, so many are stopped at a statement: their process killed, or their transaction held open.
-KILLED, ASIDE = 0.03, 0.12
+#: Shares of the deeds that are stopped at a statement: their process killed, or their transaction held open.
+KILLED, ASIDE = 0.03, 0.15
+#: A person's request is seldom and takes many statements: more of them are held open.
+ASIDE_BY_HAND = 0.4
 #: DAGs that a seed plays.
 PARTS_PLAYED = (3, 6)
 
@@ -163,7 +165,7 @@ class World:
     # ── a step ───────────────────────────────────────────────────────────────────────────────────────────────────────
     def step(self) -> None:
         """One actor does one thing."""
-        if self.under_way is not None and self.rng.random() < 0.3:
+        if self.under_way is not None and self.rng.random() < 0.2:
             self.note("it goes on", self.land(dies=self._may_die(self.under_way) and self.rng.random() < 0.2))
         else:
             act = self.rng.choices(self.acts, self.weights)[0]
@@ -202,7 +204,8 @@ class World:
         chance = self.rng.random() if self.faults else 1.0
         if chance < KILLED and self._may_die(deed):
             return self._killed(deed)
-        if KILLED <= chance < KILLED + ASIDE and self.under_way is None:
+        share = ASIDE if deed.killed is not None else ASIDE_BY_HAND
+        if KILLED <= chance < KILLED + share and self.under_way is None:
             return self._set_aside(deed)
         return self.do(deed)
 
