@@ -8,7 +8,7 @@ from datetime import datetime
 
 from scheduler_app.access import Actor
 from scheduler_app.engine import states
-from scheduler_app.models import DagModel, DagRun, TaskInstance, Wake, db, transitions
+from scheduler_app.models import DagModel, DagRun, TaskInstance, Wake, db, following, transitions
 from scheduler_app.models.graphs import graphs_of
 
 from . import journal, permit, selection
@@ -90,16 +90,24 @@ def apply(
 
 def _reset(runs: list[DagRun], now: datetime, *, latest_version: bool) -> list[int]:
     finished = [run for run in runs if run.state in states.RUN_FINISHED]
+    moved = transitions.runs("clear", [run.pk for run in finished], now)
     if latest_version:
-        newest = dict(
-            DagModel.objects.filter(pk__in={run.dag_id for run in finished}).values_list("pk", "latest_version_id")
-        )
-        versions = [str(newest[run.dag_id] or run.dag_version_id) for run in finished]
-        moved = transitions.runs("clear", [run.pk for run in finished], now, dag_version_id=versions)
-    else:
-        moved = transitions.runs("clear", [run.pk for run in finished], now)
+        _move_to_newest([run for run in finished if run.pk in moved], now)
     Wake.objects.add(moved, "run_cleared", now)
     return moved
+
+
+def _move_to_newest(runs: list[DagRun], now: datetime) -> None:
+    """Also the tasks that the newest version has and the run has not: others may wait for them."""
+    newest = dict(DagModel.objects.filter(pk__in={run.dag_id for run in runs}).values_list("pk", "latest_version_id"))
+    following.move(
+        [
+            following.Moving(run.pk, run.logical_date, run.dag_version_id, newest[run.dag_id])
+            for run in runs
+            if newest[run.dag_id] is not None
+        ],
+        now,
+    )
 
 
 def locked(choose: Callable[[], list[TaskInstance]]) -> tuple[list[TaskInstance], list[DagRun]]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from scheduler_app import access
+from scheduler_app.actions import clear, selection
 from scheduler_app.models import (
     Callback,
     DagModel,
@@ -443,6 +446,22 @@ def test_S_46_a_running_run_follows_the_newest_version_with_its_own_tasks(scene:
     assert run.dag_version_id == newest
     scene.play(run)
     assert run.state == "success"
+
+
+@pytest.mark.parametrize("follows", [True, False])
+def test_a_run_cleared_with_the_newest_version_has_all_tasks_of_it(scene: Scene, follows: bool) -> None:
+    scene.conf = replace(scene.conf, runs_follow_newest_version=follows)
+    run = scene.run("a >> b")
+    scene.play(run)
+    newest = scene.dag(shape("a >> b; c >> b")).latest_version_id
+    wanted = selection.Wanted("dag", tasks=["b"], runs=[run.run_id])
+    clear.clear(access.system("person", "ann"), wanted, scene.now, latest_version=True)
+    assert scene.states(run) == {"a": "success", "b": None, "c": None}
+    assert scene.task(run, "b").dag_version_id == newest
+    scene.play(run)
+    run.refresh_from_db()
+    assert (run.state, run.dag_version_id) == ("success", newest)
+    assert scene.states(run) == {"a": "success", "b": "success", "c": "success"}
 
 
 def test_S_10_a_scheduled_task_that_left_the_dag_is_removed_and_not_handed_out(scene: Scene) -> None:

@@ -20,9 +20,9 @@ from scheduler_app.engine import states
 from scheduler_app.engine.graph import Graph
 from scheduler_app.engine.outcome import Outcome, deadlock, fail_fast_moves, outcome, timed_out
 from scheduler_app.engine.readiness import Look, Move, RunFact, Ti, look
-from scheduler_app.models import Wake, creation, db, facts, graphs, transitions
+from scheduler_app.models import Wake, creation, db, facts, following, graphs, transitions
 from scheduler_app.models.facts import RunRow
-from scheduler_app.scheduler import deferring, following, run_ends, time_outs
+from scheduler_app.scheduler import deferring, run_ends, time_outs
 from scheduler_app.scheduler.tick import Tick, backoff, error_text
 
 #: Wakes that one look for due runs reads.

@@ -1,4 +1,5 @@
-"""Runs that follow the newest version of their DAG (as Airflow does with unversioned bundles).
+"""Runs that move to a newer version of their DAG: running ones do so by themselves (as Airflow does with unversioned
+bundles), cleared ones when a person asks for it.
 
 New tasks are added, tasks that came back are taken back, and what has not begun takes over what the version says of its
 pool, priority, retries and queue. Tasks that vanished are removed by the look itself, which sees instances without one.
@@ -9,12 +10,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from scheduler_app.engine.graph import Graph
 from scheduler_app.engine.task_dates import task_ids_at
-from scheduler_app.models import creation, db, graphs, transitions
-from scheduler_app.models.facts import RunRow
+
+from . import creation, db, graphs, transitions
+from .facts import RunRow
 
 _MOVE_RUNS = """
 UPDATE scheduler_dag_run r SET dag_version_id = w.version
@@ -34,39 +37,59 @@ ORDER BY id
 """
 
 
+class Moving(NamedTuple):
+    """A run, and the version that it is to have."""
+
+    run_id: int
+    logical_date: datetime | None
+    old: UUID | None
+    new: UUID
+
+
 def follow_newest(rows: Sequence[RunRow], now: datetime) -> dict[int, UUID]:
     """Moves those runs whose DAG has a newer version; run key → that version. The runs must be locked."""
-    moving = [row for row in rows if row.latest_version_id is not None and row.latest_version_id != row.version_id]
+    return move(
+        [
+            Moving(row.id, row.logical_date, row.version_id, row.latest_version_id)
+            for row in rows
+            if row.latest_version_id is not None
+        ],
+        now,
+    )
+
+
+def move(runs: Sequence[Moving], now: datetime) -> dict[int, UUID]:
+    """Gives each run its new version and the tasks of that; run key → version of those that moved.
+
+    The runs must be locked, and looked at as a whole afterwards.
+    """
+    moving = [run for run in runs if run.new != run.old]
     if not moving:
         return {}
     # one that cannot be read is no newer version: the run goes on with its own
-    versions = (version for row in moving for version in (row.latest_version_id, row.version_id))
-    compiled, _ = graphs.readable(version for version in versions if version is not None)
-    behind = {
-        row.id: row.latest_version_id
-        for row in moving
-        if row.latest_version_id is not None and row.latest_version_id in compiled
-    }
+    compiled, _ = graphs.readable(version for run in moving for version in (run.new, run.old) if version is not None)
+    moving = [run for run in moving if run.new in compiled]
+    behind = {run.run_id: run.new for run in moving}
     params = {"runs": list(behind), "versions": [str(version) for version in behind.values()]}
     db.execute(_MOVE_RUNS, params)
-    moving = [row for row in moving if row.id in behind]
     _restore(moving, compiled, now)
     alike: dict[tuple[UUID, tuple[str, ...]], list[int]] = defaultdict(list)
-    for row in moving:
-        version = behind[row.id]
-        alike[version, task_ids_at(compiled[version], row.logical_date)].append(row.id)
+    for run in moving:
+        alike[run.new, task_ids_at(compiled[run.new], run.logical_date)].append(run.run_id)
     for (version, task_ids), run_ids in alike.items():
         _renew(run_ids, compiled[version], version, task_ids, now)
     return behind
 
 
-def _restore(rows: Sequence[RunRow], compiled: Mapping[UUID, Graph], now: datetime) -> None:
+def _restore(moving: Sequence[Moving], compiled: Mapping[UUID, Graph], now: datetime) -> None:
     """Takes back what was removed because its task had left the DAG (not what a mapping became too short for)."""
-    back: list[tuple[int, str]] = []
-    for row in rows:
-        if row.version_id in compiled and row.latest_version_id is not None:
-            old, new = compiled[row.version_id], compiled[row.latest_version_id]
-            back += [(row.id, task_id) for task_id in new.tasks if task_id not in old.tasks]
+    back = [
+        (run.run_id, task_id)
+        for run in moving
+        if run.old in compiled
+        for task_id in compiled[run.new].tasks
+        if task_id not in compiled[run.old].tasks
+    ]
     if not back:
         return
     params = {"runs": [run for run, _ in back], "tasks": [task for _, task in back]}
