@@ -90,6 +90,15 @@ class Conf:
     use_job_schedule: bool = knob(True, "Whether runs are made by schedules; off: by people, assets and tasks alone.")
     check_slas: bool = knob(True, "Whether new runs get the SLAs of their tasks.")
     allow_future_logical_dates: bool = knob(False, "Whether a run with a logical date in the future may execute.")
+    metrics_port: int = knob(
+        0,
+        "Port on which runscheduler, rundagprocessor or runtriggerer serves its own metrics; 0 is none. (`/metrics` of "
+        "the web server shows the processes that `bin/run` started.)",
+        least=0,
+    )
+    metrics_host: str = knob(
+        "127.0.0.1", "Address of that port; another one than this machine's own needs the metrics token."
+    )
     sweep_seconds: float = knob(300.0, "Time between two sweeps for work that no wake announced.", least=1)
 
     task_state_days: int = knob(
@@ -178,7 +187,9 @@ class Conf:
 
     # Secrets
     fernet_keys: tuple[str, ...] = knob((), "Keys for stored secrets, newest first.", secret=True)
-    metrics_token: str = knob("", "Bearer token with which /metrics may be read without a session.", secret=True)
+    metrics_token: str = knob(
+        "", "Bearer token with which /metrics, and the metrics of single processes, may be read.", secret=True
+    )
     celery_broker_url: str = knob(
         "", "Broker of the Celery executor: amqp://user:password@host:5672// or redis://host:6379/0.", secret=True
     )

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
+from scheduler_app import inspection
 from scheduler_app.conf import Conf, conf
 from scheduler_app.models import db
 from scheduler_app.models.lease import Lease, LeaseLost, claim_bundles
@@ -110,6 +111,7 @@ class Loop:
         self._standing_by = False
 
     def run(self, stop: threading.Event) -> None:
+        inspection.answer_signal(self.describe)
         while not stop.is_set():
             self._lease.check()
             try:
@@ -128,6 +130,16 @@ class Loop:
             self._runner.drain(self._conf.stop_seconds / 2, db.clock)
         if self._mailer is not None:
             self._mailer.drain(self._conf.stop_seconds / 4, db.clock, time.sleep)
+
+    def describe(self) -> list[str]:
+        """What it is doing, for an operator who asks with SIGUSR2."""
+        clock, calling = time.monotonic(), self._runner is not None and self._runner.busy
+        return [
+            f"DAG processor: bundles {', '.join(sorted(self._processor.folders)) or 'none, standing by'}",
+            f"lease: {self._lease.describe()}",
+            f"parses files: {self._processor.busy}; runs callbacks: {calling}",
+            f"next look at the files in {max(0.0, self._next_scan - clock):.1f} s",
+        ]
 
     def _turn(self, stop: threading.Event) -> bool:
         """One pass; whether all is done (`num_parses`)."""

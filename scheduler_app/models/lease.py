@@ -76,6 +76,10 @@ class Lease:
     def lost(self) -> bool:
         return self._lost.is_set() or time.monotonic() - self._last_beat > self.seconds
 
+    def describe(self) -> str:
+        ago = time.monotonic() - self._last_beat
+        return f"{self._job_type} {self.job_id}, {'lost' if self.lost else 'held'}, last heartbeat {ago:.1f} s ago"
+
     def check(self) -> None:
         """Raises :class:`LeaseLost`: called before each step that writes."""
         if self.lost:

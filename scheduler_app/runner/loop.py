@@ -116,6 +116,21 @@ class Runner:
     def idle(self) -> bool:
         return not (self._waiting or self._running or self._ended or self._over)
 
+    def describe(self) -> list[str]:
+        """What it is doing, for an operator who asks with SIGUSR2."""
+        now = self._clocks.monotonic()
+        away = f"away, asked again in {self._database.retry_at - now:.1f} s" if self._database.away else "there"
+        return [
+            f"runner: {len(self._running)} of {self._options.slots} slots taken",
+            f"runner: {len(self._waiting)} hand-outs wait, {len(self._ended)} ends are not written yet",
+            f"database: {away}; last heartbeat {now - self._last_beat:.1f} s ago",
+            *(
+                f"attempt {attempt.claim.label}: pid {attempt.child.pid if attempt.child else None}"
+                f"{f', told to stop: {attempt.stopped_for}' if attempt.stopped_for else ''}"
+                for attempt in list(self._running.values())
+            ),
+        ]
+
     def accept(self, keys: Iterable[Key]) -> None:
         """Take hand-outs; those that are known already are not taken twice."""
         for key in keys:

@@ -89,6 +89,9 @@ class RunnerProcess:
         self._gone = False
 
     def run(self) -> None:
+        from scheduler_app import inspection
+
+        inspection.answer_signal(self._runner.describe)
         self._events.watch(self._control, self._message, self._executor_gone)
         proc.outlive_parent()
         self._children.preload()

@@ -132,6 +132,8 @@ class Loop:
         self.phases = phases
         self.monotonic = monotonic
         self.last_run: dict[str, float] = {}
+        #: the phase that runs now, for whoever asks what the process does
+        self.phase = ""
 
     def tick(self, tick: Tick) -> int:
         """One pass over the phases that may have work; how many rows they changed."""
@@ -163,6 +165,7 @@ class Loop:
     def run_phase(self, phase: Phase, tick: Tick) -> int:
         """One phase with its transaction and its error boundary; how many rows it changed."""
         limit = tick.limit
+        self.phase = phase.name
         try:
             while True:
                 tick.working_on = []
@@ -175,6 +178,7 @@ class Loop:
                         return 0
         finally:
             tick.limit = limit
+            self.phase = ""
 
     def _halve(self, phase: Phase, tick: Tick, error: Exception) -> bool:
         """Whether to try the phase again, with fewer rows; a culprit that stands alone gets its error."""

@@ -7,10 +7,8 @@ import os
 import random
 import select
 import signal
-import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from types import FrameType
@@ -18,7 +16,7 @@ from typing import Any
 
 import psycopg2
 
-from scheduler_app import metrics
+from scheduler_app import inspection, metrics
 from scheduler_app.conf import Conf, conf
 from scheduler_app.executors.base import Executor
 from scheduler_app.executors.celery import CeleryExecutor
@@ -70,6 +68,7 @@ class SchedulerProcess:
         self.bell = Bell()
         self.rng = random.Random()
         self.passes = 0
+        self.lease: Lease | None = None
 
     def run(self) -> None:
         """As :func:`run_scheduler`; a scheduler whose lease was lost goes on as a new job, and so does what it runs."""
@@ -92,6 +91,7 @@ class SchedulerProcess:
                     lease_seconds=self.conf.lease_seconds,
                 )
                 with lease:
+                    self.lease = lease
                     self._serve(lease)
                 return
             except Exception as error:
@@ -168,7 +168,7 @@ class SchedulerProcess:
             return
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._on_stop)
-        signal.signal(signal.SIGUSR2, lambda *_: self._dump())
+        inspection.answer_signal(self.describe)
 
     def _on_stop(self, number: int, _frame: FrameType | None) -> None:
         if self.stopping.is_set():
@@ -176,13 +176,15 @@ class SchedulerProcess:
         self.stopping.set()
         self.bell.ring()
 
-    def _dump(self) -> None:
+    def describe(self) -> list[str]:
         """What the loop is doing, for an operator who asks with SIGUSR2."""
-        lines = [f"Scheduler pid {os.getpid()}: {self.passes} passes"]
-        lines += [f"  {name}: {time.monotonic() - at:.1f} s ago" for name, at in self.loop.last_run.items()]
-        lines += [f"  executor {name}: {executor.describe()}" for name, executor in self.executors.items()]
-        lines += traceback.format_stack()
-        sys.stderr.write("\n".join(lines) + "\n")
+        phase, now = self.loop.phase or "none: it sleeps, or waits for the database", time.monotonic()
+        return [
+            f"scheduler: {self.passes} passes; phase: {phase}",
+            f"lease: {self.lease.describe() if self.lease else 'none'}",
+            *(f"phase {name}: last run {now - at:.1f} s ago" for name, at in self.loop.last_run.items()),
+            *(f"executor {name}: {executor.describe()}" for name, executor in self.executors.items()),
+        ]
 
 
 def _sleep_seconds(tick: Tick, longest: float) -> float:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
-from scheduler_app import metrics
+from scheduler_app import inspection, metrics
 from scheduler_app.conf import Conf, conf
 from scheduler_app.models import db
 from scheduler_app.models.lease import Lease, LeaseLost, bury_neighbours
@@ -67,6 +67,7 @@ def _live_once(stop: threading.Event) -> None:
     with lease:
         triggerer = Triggerer(values, inherited(), lease.job_id, time.monotonic)
         with contextlib.closing(triggerer):
+            inspection.answer_signal(lambda: [*triggerer.describe(), f"lease: {lease.describe()}"])
             while not stop.is_set():
                 lease.check()
                 triggerer.step(_NAP_SECONDS, db.clock)
@@ -93,6 +94,17 @@ class Triggerer:
     def held(self) -> set[int]:
         """Ids of the triggers that run here."""
         return {key for child in self._children.values() for key in child.triggers}
+
+    def describe(self) -> list[str]:
+        """What it is doing, for an operator who asks with SIGUSR2."""
+        return [
+            f"triggerer: {len(self.held)} triggers in {len(self._children)} processes",
+            f"triggerer: {len(self._results)} results wait to be stored",
+            *(
+                f"bundle {bundle} {version or 'as it is'}, part {part}: {len(child.triggers)} triggers"
+                for (bundle, version, part), child in self._children.items()
+            ),
+        ]
 
     def step(self, longest_seconds: float, clock: Callable[[], datetime]) -> list[int]:
         """Serves the children, stores what fired, claims and renews; the task instances that go on."""

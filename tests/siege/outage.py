@@ -56,6 +56,8 @@ class Accounts:
     doubled: int = 0
     lost: int = 0
     run_state: str = ""
+    #: process → what it answered to SIGUSR2 while it was at work
+    told: dict[str, str] = field(default_factory=dict)
     #: path → what the web said while the database was away
     said: dict[str, tuple[int, str]] = field(default_factory=dict)
     #: from the server's return to the run's end, beyond what the tasks themselves took
@@ -169,6 +171,7 @@ def _outage(town: Town, server: embedded_db.Server, url: str, stop_seconds: floa
     wait_for(lambda: len(long_ones()) == expected and _ask(url, waits), _START_SECONDS, "the long tasks to run")
     living, attempts = town.must_live(), town.attempts()
     found.processes = len(living)
+    found.told = _ask_all(town, living)
     assert server.process is not None
     server.process.send_signal(stop_signal)
     server.process.wait(embedded_db.STOP_SECONDS)
@@ -188,6 +191,20 @@ def _outage(town: Town, server: embedded_db.Server, url: str, stop_seconds: floa
     wait_for(lambda: town.get("/healthz")[0] == 200, 30, "the web server to see the scheduler again")
     _count(found, town, url)
     return found
+
+
+def _ask_all(town: Town, living: dict[str, psutil.Process]) -> dict[str, str]:
+    """Each process of ours says in its log, or its parent's, what it does."""
+    told = {}
+    for name, process in living.items():
+        if name in ("web", "worker1"):  # gunicorn and Celery have signals of their own
+            continue
+        process.send_signal(signal.SIGUSR2)
+        log = town.folder / f"{name.removeprefix('runner of ')}.log"
+        said = lambda: log.read_text().partition(f"(pid {process.pid}) was asked what it does")[2]  # noqa: B023, E731
+        wait_for(lambda: "── thread" in said(), 10, f"{name} to say what it does")  # noqa: B023
+        told[name] = said()
+    return told
 
 
 def _count(found: Accounts, town: Town, url: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -46,6 +47,22 @@ def test_every_process_lives_through_it(after: Accounts) -> None:
 def test_what_ran_meanwhile_is_not_done_again_and_everything_ends(after: Accounts) -> None:
     assert (after.run_state, after.tasks) == ("success", 22)
     assert (after.retried, after.doubled, after.lost) == (0, 0, 0)
+
+
+@pytest.mark.redis
+@pytest.mark.processes
+def test_F_03_each_process_tells_an_operator_what_it_does(after: Accounts) -> None:
+    """By SIGUSR2: phases, leases, executors, attempts, triggers, and the stack of every thread."""
+    assert sorted(after.told) == ["processor", "runner of scheduler1", "runner of worker1", "scheduler1", "triggerer"]
+    scheduler, runner = after.told["scheduler1"], after.told["runner of scheduler1"]
+    assert "lease: SchedulerJob" in scheduler
+    assert "phase schedule_tasks: last run" in scheduler
+    assert "executor CeleryExecutor:" in scheduler
+    assert re.search(r"^attempt .*long_local_0.*: pid \d+$", runner, re.M)
+    assert "database: there" in runner
+    assert "triggerer: 1 triggers in 1 processes" in after.told["triggerer"]
+    assert "DAG processor: bundles dags" in after.told["processor"]
+    assert all("── thread MainThread" in text for text in after.told.values())
 
 
 @pytest.mark.redis

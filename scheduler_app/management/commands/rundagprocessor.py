@@ -8,6 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from scheduler_app.dag_processor.process import run_dag_processor
+from scheduler_app.management import long_running
 
 
 class Command(BaseCommand):
@@ -19,6 +20,7 @@ class Command(BaseCommand):
             "--num-parses", type=int, default=0, help="stop when every file was parsed so often (default: never)"
         )
         parser.add_argument("--no-callbacks", action="store_true", help="leave callbacks to other processors")
+        long_running.add_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         subdir: Path | None = options["subdir"]
@@ -26,4 +28,5 @@ class Command(BaseCommand):
             raise CommandError(f"{subdir} does not exist: give an existing folder or file with DAGs.")
         if options["num_parses"] < 0:
             raise CommandError("--num-parses must be 0 (never stop) or more.")
-        run_dag_processor(subdir=subdir, num_parses=options["num_parses"], callbacks=not options["no_callbacks"])
+        with long_running.inspected(options):
+            run_dag_processor(subdir=subdir, num_parses=options["num_parses"], callbacks=not options["no_callbacks"])

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from argparse import ArgumentParser
 from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from scheduler_app.conf import conf
+from scheduler_app.management import long_running
 from scheduler_app.scheduler.beside import Processor
 from scheduler_app.scheduler.process import EXECUTORS, Options, run_scheduler
 
@@ -18,7 +18,7 @@ from scheduler_app.scheduler.process import EXECUTORS, Options, run_scheduler
 class Command(BaseCommand):
     help = "Creates due runs, decides which tasks may run, and hands them to executors, until SIGINT or SIGTERM."
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
+    def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--num-runs", type=int, default=-1, help="stop after so many passes of the loop")
         parser.add_argument("--subdir", help="folder of DAG files (default: SCHEDULER_DAGS_FOLDER)")
         parser.add_argument(
@@ -33,6 +33,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--no-dag-processor", action="store_true", help="do not start a DAG processor beside the scheduler"
         )
+        long_running.add_arguments(parser)
         parser.add_argument("--log-level", choices=["DEBUG", "INFO", "WARNING", "ERROR"], help="of the log lines")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -52,7 +53,7 @@ class Command(BaseCommand):
             subdir=options["subdir"],
             num_times=options["num_times_parse_dags"],
         )
-        with processor:
+        with long_running.inspected(options), processor:
             run_scheduler(
                 Options(
                     num_runs=options["num_runs"],

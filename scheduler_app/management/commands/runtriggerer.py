@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandParser
 
+from scheduler_app.management import long_running
 from scheduler_app.triggerer.process import run_triggerer
 
 
@@ -14,5 +15,9 @@ class Command(BaseCommand):
         "Runs the triggers of deferred tasks, thousands of them in few processes. Any number of triggerers share them."
     )
 
+    def add_arguments(self, parser: CommandParser) -> None:
+        long_running.add_arguments(parser)
+
     def handle(self, *args: Any, **options: Any) -> None:
-        run_triggerer()
+        with long_running.inspected(options):
+            run_triggerer()
