@@ -81,6 +81,9 @@ class Conf:
     timed_out_running_tasks: Literal["skipped", "failed"] = knob(
         "skipped", "What the running tasks of a run become that took longer than its dagrun_timeout: skipped or failed."
     )
+    priority_ageing_seconds: float = knob(
+        0.0, "Time of waiting for a slot that counts as one more of priority; 0: waiting changes nothing.", least=0
+    )
     wide_task_wait_seconds: float = knob(
         60.0, "Time after which the free slots of a pool are kept for a task that needs several of them.", least=0
     )

@@ -5,13 +5,15 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Final
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, F, FloatField, Q, QuerySet
+from django.db.models.functions import Cast, Extract, Floor
 
 from scheduler_app.conf import conf
 from scheduler_app.engine import states
 from scheduler_app.engine.admission import Candidate, Refusal, Room, refuse
 from scheduler_app.engine.explain import Verdict
 from scheduler_app.engine.limits import decode
+from scheduler_app.engine.order import urgency
 from scheduler_app.models import DagRun, Limit, Pool, TaskInstance
 from scheduler_app.models.limit import naming
 
@@ -139,16 +141,25 @@ def _name(instance: TaskInstance, dag_id: str, task_id: str, map_index: int, sta
 def _place(instance: TaskInstance, refusal: Refusal) -> Verdict:
     """How many scheduled tasks come before it, of those that wait for the same thing."""
     where, scope = _queue(instance, refusal)
-    before = Q(priority_weight__gt=instance.priority_weight) | Q(
-        priority_weight=instance.priority_weight, scheduled_when__lt=instance.scheduled_when
-    )
-    before |= Q(priority_weight=instance.priority_weight, scheduled_when=instance.scheduled_when, pk__lt=instance.pk)
-    ahead = TaskInstance.objects.filter(before, scope, state=states.SCHEDULED).count()
+    others = TaskInstance.objects.filter(scope, state=states.SCHEDULED).exclude(pk=instance.pk)
+    ahead = _before(others, instance, conf().priority_ageing_seconds).count()
     facts = {"ahead": ahead, "pool": instance.pool}
     if not ahead:
         return Verdict("place", True, f"It is the next {where}.", facts)
     many = "1 task comes" if ahead == 1 else f"{ahead} tasks come"
     return Verdict("place", False, f"{many} before it {where}, by priority or by age.", facts)
+
+
+def _before(others: QuerySet[TaskInstance], mine: TaskInstance, ageing_seconds: float) -> QuerySet[TaskInstance]:
+    """Those that come first (``engine.order``, but for the fair share of each DAG)."""
+    older = Q(scheduled_when__lt=mine.scheduled_when) | Q(scheduled_when=mine.scheduled_when, pk__lt=mine.pk)
+    if not ageing_seconds:
+        same = Q(priority_weight=mine.priority_weight)
+        return others.filter(Q(priority_weight__gt=mine.priority_weight) | older & same)
+    waited = Cast(Extract("scheduled_when", "epoch"), FloatField())
+    counted = others.annotate(urgency=F("priority_weight") - Floor(waited / ageing_seconds))
+    own = urgency(mine, ageing_seconds)
+    return counted.filter(Q(urgency__gt=own) | older & Q(urgency=own))
 
 
 def _queue(instance: TaskInstance, refusal: Refusal) -> tuple[str, Q]:

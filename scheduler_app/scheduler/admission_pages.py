@@ -8,13 +8,13 @@ what is blocked.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from scheduler_app.engine.admission import Candidate, Refusal, Room, admit
 from scheduler_app.engine.limits import decode, first_obstacle
+from scheduler_app.engine.order import fair_order
 from scheduler_app.models import db
 from scheduler_app.scheduler.tick import Tick
 
@@ -73,6 +73,28 @@ _ORDER = "priority_weight DESC, scheduled_when, id"
 _FIRST_PAGE = (
     f"SELECT {_COLUMNS} FROM scheduler_task_instance WHERE state = 'scheduled' ORDER BY {_ORDER} LIMIT %(limit)s"
 )
+#: The priorities that scheduled rows have, each found by one step in the index.
+_WEIGHTS = """
+WITH RECURSIVE weights AS (
+    (SELECT priority_weight FROM scheduler_task_instance WHERE state = 'scheduled'
+     ORDER BY priority_weight DESC LIMIT 1)
+    UNION ALL
+    SELECT next.priority_weight FROM weights CROSS JOIN LATERAL (
+        SELECT t.priority_weight FROM scheduler_task_instance t
+        WHERE t.state = 'scheduled' AND t.priority_weight < weights.priority_weight
+        ORDER BY t.priority_weight DESC LIMIT 1
+    ) next
+)
+SELECT priority_weight FROM weights
+"""
+#: Those of each priority that have waited longest: with ageing the head of the order is among them.
+_OLDEST = f"""
+SELECT {", ".join(f"t.{name}" for name in _NAMES)} FROM unnest(%(weights)s::int[]) AS w(weight)
+CROSS JOIN LATERAL (
+    SELECT * FROM scheduler_task_instance WHERE state = 'scheduled' AND priority_weight = w.weight
+    ORDER BY scheduled_when, id LIMIT %(each)s
+) t
+"""
 #: Deferred ones whose trigger fired: they held a limit, or a slot of a pool that counts deferred ones (BC-09).
 _RESUMED = f"""
 SELECT {_COLUMNS} FROM scheduler_task_instance
@@ -149,6 +171,7 @@ class Pages:
         """``keeping_pools``: those that keep a slot for the time of a deferral."""
         self.room, self.tick, self.keeping_pools = room, tick, keeping_pools
         self.default = next(iter(tick.executors))
+        self.ageing_seconds = tick.conf.priority_ageing_seconds
         self.admitted: list[int] = []
         self.refused: dict[int, Refusal] = {}
         #: when time alone gives one of those that a rate refused its turn
@@ -182,10 +205,17 @@ class Pages:
 
     def admit_first(self) -> bool:
         """The head of the global order; whether rows behind it may have room that these could not use."""
-        page = _ready(db.fetch(_FIRST_PAGE, {"limit": self.tick.limit}))
-        before = len(self.admitted)
+        page, before = self._first_page(), len(self.admitted)
         self._admit([row for row in page if row.id not in self._seen])
-        return len(page) == self.tick.limit and len(self.admitted) - before < len(page)
+        may_be_more = len(page) == self.tick.limit or self.ageing_seconds > 0
+        return may_be_more and len(self.admitted) - before < len(page)
+
+    def _first_page(self) -> list[Ready]:
+        if not self.ageing_seconds:
+            return _ready(db.fetch(_FIRST_PAGE, {"limit": self.tick.limit}))
+        weights = [row[0] for row in db.fetch(_WEIGHTS)]
+        each = -(-self.tick.limit // max(1, len(weights)))
+        return _ready(db.fetch(_OLDEST, {"weights": weights, "each": each})) if weights else []
 
     def admit_behind(self) -> None:
         """Rows behind the first page, of the keys that may have room, until there is none."""
@@ -256,7 +286,11 @@ class Pages:
             return
         self._seen.update(row.id for row in page)
         limits = self._limits({row.run_id for row in page})
-        rows = {row.id: row for row in fair_order(page) if row.run_id in limits and not row.held(self.tick.now)}
+        rows = {
+            row.id: row
+            for row in fair_order(page, self.ageing_seconds)
+            if row.run_id in limits and not row.held(self.tick.now)
+        }
         admission = admit((self._candidate(row, limits[row.run_id]) for row in rows.values()), self.room)
         self.admitted += admission.admitted
         self.taken |= {key: rows[key].limits for key in admission.admitted if rows[key].limits}
@@ -344,14 +378,3 @@ class Pages:
 
 def _ready(rows: Iterable[tuple[object, ...]]) -> list[Ready]:
     return [Ready(*row) for row in rows]  # type: ignore[arg-type]
-
-
-def fair_order(page: Sequence[Ready]) -> list[Ready]:
-    """Priority first, then the rank within the row's DAG (so equal priorities share fairly), then age, then id (I4)."""
-    rank: Counter[tuple[int, str]] = Counter()
-    keyed = []
-    for row in sorted(page, key=lambda row: (-row.priority_weight, row.scheduled_when, row.id)):
-        key = (row.priority_weight, row.dag_id)
-        keyed.append(((-row.priority_weight, rank[key], row.scheduled_when, row.id), row))
-        rank[key] += 1
-    return [row for _, row in sorted(keyed, key=lambda pair: pair[0])]

@@ -77,6 +77,12 @@ def test_the_sets_of_limits_behind_a_clogged_page(plan: Any) -> None:
     within(plan(admission_pages._SETS, {"pools": ["default_pool"]}), 40, rows=1)
 
 
+def test_the_longest_waiting_of_each_priority(plan: Any) -> None:
+    """A step for each of the seven priorities, and the rows that are asked for."""
+    within(plan(admission_pages._WEIGHTS), 7 * 8, rows=7)
+    within(plan(admission_pages._OLDEST, {"weights": list(range(7)), "each": 70}), 7 * (70 + 8), rows=490)
+
+
 def test_what_is_taken_of_keyed_limits(plan: Any) -> None:
     within(plan(limit._IN_USE), 10, rows=0)
 

@@ -33,6 +33,7 @@ def task(rng: random.Random) -> dict[str, Any]:
 
 
 def build(scene: Scene, rng: random.Random) -> None:
+    scene.set(priority_ageing_seconds=rng.choice([0.0, 0.0, 3.0]))
     scene.set(wide_task_wait_seconds=1e6)  # what is kept for a wide task is refused on purpose
     scene.pool("small", rng.choice([1, 4, 12]))
     for name, (amount, window) in LIMITS.items():

@@ -387,3 +387,32 @@ def test_max_active_tasks_limits_a_run_or_all_runs_of_a_dag(scene: Scene, per: s
     scene.runs(scene.dag("a; b; c", max_active_tasks=2), 2)
     scene.tick()
     assert scene.counts() == {"queued": queued, "scheduled": 6 - queued}
+
+
+def test_I4_with_ageing_a_task_of_low_priority_gets_its_turn_though_others_keep_coming(scene: Scene) -> None:
+    scene.set(priority_ageing_seconds=60.0)
+    scene.limit, scene.executor.slots = 8, 1
+    low = scene.run(scene.dag("l", "low", tasks={"l": {"priority_weight": 1}}))
+    urgent = scene.dag("u", "urgent", tasks={"u": {"priority_weight": 4}})
+    for minute in range(6):
+        scene.run(urgent, prefix=f"m{minute}_")
+        ready(scene)
+        admit(scene)
+        done = list(TaskInstance.objects.filter(state="queued"))
+        scene.begin(*done)
+        scene.end(*done)
+        if scene.states(low) == {"l": "success"}:
+            break
+        scene.wait(60)
+    assert (scene.states(low), minute) == ({"l": "success"}, 3)
+    assert scene.counts(dag_id="urgent") == {"success": 3, "scheduled": 1}
+
+
+def test_I4_without_ageing_priority_goes_before_any_age(scene: Scene) -> None:
+    scene.executor.slots = 1
+    low = scene.run(scene.dag("l", "low", tasks={"l": {"priority_weight": 1}}))
+    scene.wait(1_000_000)
+    scene.run(scene.dag("u", "urgent", tasks={"u": {"priority_weight": 2}}))
+    ready(scene)
+    admit(scene)
+    assert scene.states(low) == {"l": "scheduled"}

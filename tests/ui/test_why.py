@@ -435,3 +435,15 @@ def test_the_answers_cost_a_fixed_number_of_queries(django_assert_max_num_querie
         page_why.why_task(instance, NOW, LEASE, TaskInstance.objects.all())
     with django_assert_max_num_queries(16):
         page_why.why_run(instance.dag_run, NOW, LEASE, TaskInstance.objects.all())
+
+
+def test_with_ageing_the_place_counts_who_has_waited_long(settings: Any) -> None:
+    settings.SCHEDULER = {**settings.SCHEDULER, "priority_ageing_seconds": 60.0}
+    Pool.objects.create(pool="warehouse", slots=1)
+    run = sales({"clean": "running", "check": "scheduled", "load": "scheduled", "extract": "scheduled"})
+    rows = TaskInstance.objects.filter(dag_run=run)
+    rows.update(pool="warehouse", scheduled_when=NOW)
+    rows.filter(task_id="check").update(priority_weight=9)
+    rows.filter(task_id="extract").update(scheduled_when=NOW - timedelta(minutes=20))
+    found = why("load", run, priority_weight=4, scheduled_when=NOW - timedelta(minutes=6))
+    assert found.verdicts[-1].facts["ahead"] == 1
