@@ -24,7 +24,8 @@ def throwaway(name: str, **scheduler_settings: Any) -> Iterator[None]:
     """Sets Django up on a new, migrated database, and drops it at the end."""
     import psycopg2
 
-    url = urlsplit(os.environ["DATABASE_URL"])
+    address = os.environ["DATABASE_URL"]
+    url = urlsplit(address)
     database = f"bench_{name}_{os.getpid()}"
     admin = psycopg2.connect(urlunsplit(url))
     admin.autocommit = True
@@ -44,5 +45,6 @@ def throwaway(name: str, **scheduler_settings: Any) -> Iterator[None]:
         from django.db import connections
 
         connections.close_all()
+        os.environ["DATABASE_URL"] = address
         admin.cursor().execute(f'DROP DATABASE IF EXISTS "{database}" WITH (FORCE)')
         admin.close()

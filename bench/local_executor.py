@@ -3,7 +3,8 @@
 The whole way: a DAG file is parsed, a run is made, the scheduler's loop hands out, the local executor forks each
 attempt, the runner writes its end. One JSON line for N trivial tasks side by side (tasks_per_s), one for a chain
 (gap: from the last line of a task to the first line of its successor, as the tasks themselves see the clock).
-It uses a throw-away database on DATABASE_URL, else an embedded one.
+It uses a throw-away database on DATABASE_URL, else an embedded one. ``--peer FOLDER`` names a virtual environment with
+apache-airflow: its LocalExecutor is measured in the same run, on a tenth of the tasks.
 """
 
 from __future__ import annotations
@@ -115,11 +116,20 @@ def gaps(ledger: Path) -> list[float]:
     return [1000 * (found[n + 1][0] - found[n][1]) for n in range(len(found) - 1)]
 
 
+def gap_percentiles(ledger: Path) -> dict[str, float]:
+    found = sorted(gaps(ledger))
+    return {
+        "gap_ms_p50": round(statistics.median(found), 2),
+        "gap_ms_p95": round(found[int(0.95 * (len(found) - 1))], 2),
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tasks", type=int, default=400)
     parser.add_argument("--chain", type=int, default=50)
     parser.add_argument("--slots", type=int, default=16)
+    parser.add_argument("--peer", type=Path, help="virtual environment with apache-airflow, to measure it too")
     options = parser.parse_args()
     reexec_with_embedded("bench.local_executor")
     with tempfile.TemporaryDirectory() as home:
@@ -132,6 +142,27 @@ def main() -> None:
         os.environ["SCHEDULER_PARALLELISM"] = str(options.slots)
         with throwaway("local"):
             measure(options, folder, ledger)
+    if options.peer is not None:
+        with tempfile.TemporaryDirectory(prefix="airflow") as home:
+            measure_peer(options, Path(home))
+
+
+def measure_peer(options: argparse.Namespace, home: Path) -> None:
+    from bench import peer
+
+    tasks, chain, ledger = max(1, options.tasks // 10), max(5, options.chain // 5), home / "ledger"
+    (home / "dags").mkdir()
+    (home / "dags" / "bench_dag.py").write_text(DAG_FILE.format(ledger=str(ledger), tasks=tasks, chain=chain))
+    with peer.airflow(options.peer, home, home / "dags", options.slots) as airflow:
+        airflow.wait_for_dags("wide", "chain")
+        for dag_id, count in (("wide", tasks), ("chain", chain)):
+            line = airflow.run(dag_id)
+            line |= {"peer": "airflow", "shape": f"{dag_id}_{count}", "slots": options.slots}
+            line["tasks_per_s"] = round(count / line["seconds"], 1)
+            line["cpu_ms_per_task"] = round(1000 * line.pop("cpu_s") / count)
+            if dag_id == "chain":
+                line |= gap_percentiles(ledger)
+            print(json.dumps(line))
 
 
 def measure(options: argparse.Namespace, folder: Path, ledger: Path) -> None:
@@ -145,14 +176,8 @@ def measure(options: argparse.Namespace, folder: Path, ledger: Path) -> None:
     wide |= {"shape": f"wide_{options.tasks}", "slots": options.slots}
     print(json.dumps(wide | {"tasks_per_s": round(options.tasks / wide["seconds"], 1)}))
     chain = run_dag("chain", conf(), options.chain)
-    found = sorted(gaps(ledger))
-    chain |= {
-        "shape": f"chain_{options.chain}",
-        "tasks_per_s": round(options.chain / chain["seconds"], 1),
-        "gap_ms_p50": round(statistics.median(found), 2),
-        "gap_ms_p95": round(found[int(0.95 * (len(found) - 1))], 2),
-    }
-    print(json.dumps(chain))
+    chain |= {"shape": f"chain_{options.chain}", "tasks_per_s": round(options.chain / chain["seconds"], 1)}
+    print(json.dumps(chain | gap_percentiles(ledger)))
 
 
 if __name__ == "__main__":
