@@ -167,6 +167,9 @@ class Conf:
     task_cpu_seconds: int = knob(0, "CPU time that a task may take in each of its processes; 0 is no limit.", least=0)
     task_open_files: int = knob(0, "Files that each process of a task may have open; 0 is no limit.", least=0)
     max_message_mb: int = knob(64, "Largest message between a task and its supervisor.", least=1)
+    task_django_settings_module: str = knob(
+        "", "Settings module of your own Django project, set up for DAG files and tasks that use its models."
+    )
     task_user: str = knob("", "System user that runs user code; empty is the scheduler's own user.")
 
     # Celery

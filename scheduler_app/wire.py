@@ -50,7 +50,18 @@ class EncodeError(WireError, TypeError):
 
 
 class FrameTooLarge(WireError):
-    """A frame is larger than the limit (``max_message_mb``)."""
+    """A frame is larger than the limit (``max_message_mb``). ``size`` and ``limit`` are in bytes."""
+
+    def __init__(self, what: str, size: int, limit: int) -> None:
+        super().__init__(
+            f"{what} is {size / 1e6:.1f} MB, the limit is {limit / 1e6:.1f} MB. "
+            "Store large values elsewhere and pass their address, or raise max_message_mb."
+        )
+        self.size, self.limit = size, limit
+
+    def about(self, what: str) -> FrameTooLarge:
+        """The same, said of what the user knows."""
+        return FrameTooLarge(what, self.size, self.limit)
 
 
 # ── values ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -383,10 +394,7 @@ def pack(message: Json, max_bytes: int = DEFAULT_MAX_BYTES) -> bytes:
         "utf-8", "surrogatepass"
     )
     if len(body) > max_bytes:
-        raise FrameTooLarge(
-            f"The message {_op(message)} is {len(body) / 1e6:.1f} MB, the limit is {max_bytes / 1e6:.1f} MB. "
-            "Store large values elsewhere and pass their address, or raise max_message_mb."
-        )
+        raise FrameTooLarge(f"The message {_op(message)}", len(body), max_bytes)
     return _LENGTH.pack(len(body)) + body
 
 
@@ -412,9 +420,7 @@ class Frames:
         while len(buffer) - start >= _LENGTH.size:
             (size,) = _LENGTH.unpack_from(buffer, start)
             if size > self._max_bytes:
-                raise FrameTooLarge(
-                    f"A message of {size / 1e6:.1f} MB came in, the limit is {self._max_bytes / 1e6:.1f} MB."
-                )
+                raise FrameTooLarge("A message that came in", size, self._max_bytes)
             end = start + _LENGTH.size + size
             if len(buffer) < end:
                 break

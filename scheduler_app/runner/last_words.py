@@ -28,7 +28,6 @@ _SAID: dict[str, Callable[[Decision], tuple[str, str]]] = {
 def last_words(decision: Decision | None, stopped_for: str) -> tuple[str, str, str]:
     """Level, logger and text of the line that ends a hand-out's log."""
     if decision is None:
-        why = f" {stopped_for}" if stopped_for else ""
-        return "warning", "task", f"What became of this attempt is not recorded: its row has moved on.{why}"
+        return "warning", "task", f"How this attempt ended is not recorded: {stopped_for or 'its row has moved on.'}"
     level, text = _SAID[decision.verb](decision)
     return level, "task", text

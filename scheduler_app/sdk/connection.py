@@ -7,8 +7,9 @@ import os
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
+from scheduler_app.sdk import backends
 from scheduler_app.sdk.exceptions import AirflowNotFoundException
-from scheduler_app.sdk.runtime import current_port
+from scheduler_app.sdk.runtime import current_port, has_port
 from scheduler_app.sdk.secret_names import secrets_in
 from scheduler_app.sdk.xcom_arg import NOTSET, is_arg_set
 
@@ -51,21 +52,24 @@ class Connection:
     @classmethod
     def get(cls, conn_id: str) -> Connection:
         """Raises AirflowNotFoundException."""
-        from_env = os.environ.get(f"AIRFLOW_CONN_{conn_id.upper()}")
-        if from_env is not None:
-            return (
-                cls.from_json(from_env, conn_id)
-                if from_env.lstrip().startswith("{")
-                else cls(conn_id=conn_id, uri=from_env)
-            )
-        found = current_port().get_connection(conn_id)
-        if found is None:
-            raise AirflowNotFoundException(
-                f"The conn_id `{conn_id}` isn't defined: create the connection, or correct the id."
-            )
-        made = cls(**{name: found.get(name) for name in _FIELDS})
-        made._mask()
+        made: Connection | None = backends.secret_connection(conn_id)
+        if made is None and (from_env := os.environ.get(f"AIRFLOW_CONN_{conn_id.upper()}")) is not None:
+            made = cls.read(from_env, conn_id)
+        if made is None:
+            found = current_port().get_connection(conn_id)
+            if found is None:
+                raise AirflowNotFoundException(
+                    f"The conn_id `{conn_id}` isn't defined: create the connection, or correct the id."
+                )
+            made = cls(**{name: found.get(name) for name in _FIELDS})
+        if has_port():
+            made._mask()
         return made
+
+    @classmethod
+    def read(cls, text: str, conn_id: str) -> Connection:
+        """The connection of a URI or of a JSON object. Raises ValueError."""
+        return cls.from_json(text, conn_id) if text.lstrip().startswith("{") else cls(conn_id=conn_id, uri=text)
 
     @classmethod
     def get_connection_from_secrets(cls, conn_id: str) -> Connection:

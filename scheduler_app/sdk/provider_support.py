@@ -152,7 +152,7 @@ class BaseAsyncOperator(BaseOperator):
 
 
 class BaseSecretsBackend:
-    """Base of secrets backends, whose classes may be imported; the server's side chooses the one in use."""
+    """Base of secrets backends; ``sdk/backends.py`` asks the one that AIRFLOW__SECRETS__BACKEND names."""
 
     @staticmethod
     def build_path(path_prefix: str, secret_id: str, sep: str = "/") -> str:
@@ -160,6 +160,17 @@ class BaseSecretsBackend:
 
     def get_conn_value(self, conn_id: str) -> str | None:
         raise NotImplementedError
+
+    def deserialize_connection(self, conn_id: str, value: str) -> Any:
+        """The Connection of a URI or of JSON."""
+        from scheduler_app.sdk.connection import Connection
+
+        return Connection.read(value, conn_id)
+
+    def get_connection(self, conn_id: str) -> Any:
+        """The Connection, or None when the backend does not have it."""
+        value = self.get_conn_value(conn_id)
+        return None if value is None else self.deserialize_connection(conn_id, value)
 
     def get_variable(self, key: str) -> str | None:
         raise NotImplementedError

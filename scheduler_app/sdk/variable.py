@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from scheduler_app.sdk import backends
 from scheduler_app.sdk.exceptions import AirflowRuntimeError, ErrorType
 from scheduler_app.sdk.runtime import current_port, has_port
 from scheduler_app.sdk.secret_names import is_sensitive, secrets_in
@@ -68,11 +69,14 @@ class Variable:
 
 
 def read_variable(key: str) -> str | None:
-    """The text of a variable: from the environment (``AIRFLOW_VAR_KEY``) first, then from our side."""
+    """The text of a variable: of the secrets backend, the environment (``AIRFLOW_VAR_KEY``), then from our side."""
     import os
 
-    from_env = os.environ.get(f"AIRFLOW_VAR_{key.upper()}")
-    found = from_env if from_env is not None else current_port().get_variable(key)
+    found = backends.secret_variable(key)
+    if found is None:
+        found = os.environ.get(f"AIRFLOW_VAR_{key.upper()}")
+    if found is None:
+        found = current_port().get_variable(key)
     if found and is_sensitive(key) and has_port():
         current_port().mask_secret(found)
     return found

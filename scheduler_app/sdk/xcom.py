@@ -55,5 +55,21 @@ class BaseXCom:
     def delete(cls, key: str, **_: Any) -> None:
         current_port().delete_xcom(key)
 
+    # What a backend of the user overrides (``AIRFLOW__CORE__XCOM_BACKEND``); how values cross is the wire's matter.
+
+    @staticmethod
+    def serialize_value(value: Any, **_: Any) -> Any:
+        """What is stored in place of the value."""
+        return value
+
+    @staticmethod
+    def deserialize_value(result: Any) -> Any:
+        """The value again; ``result.value`` is what was stored."""
+        return result.value
+
+    @classmethod
+    def purge(cls, xcom: Any, *args: Any) -> None:
+        """Called for nobody here: what a backend keeps elsewhere it gives a time to live."""
+
 
 XCom = BaseXCom

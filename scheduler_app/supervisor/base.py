@@ -20,6 +20,8 @@ from scheduler_app.supervisor.events import Events
 from scheduler_app.wire import Channel, Json
 
 PROGRAM = "scheduler_app.usercode.main"
+#: as usercode.own_django reads it
+OWN_DJANGO = "SCHEDULER_TASK_DJANGO_SETTINGS_MODULE"
 _PACKAGE_PARENT = Path(__file__).resolve().parent.parent.parent
 _STOP_SECONDS = 4.0
 
@@ -66,7 +68,12 @@ class Base:
                 [*command, "--folder", work_folder],
                 # The module must be found although the package may not be installed; the base changes its folder.
                 cwd=_PACKAGE_PARENT,
-                env={**scrubbed(environ), **_home_of(conf().task_user), leftovers.MARK: leftovers.mark(os.getpid())},
+                env={
+                    **scrubbed(environ),
+                    **_home_of(conf().task_user),
+                    leftovers.MARK: leftovers.mark(os.getpid()),
+                    OWN_DJANGO: conf().task_django_settings_module,
+                },
                 stdin=subprocess.DEVNULL,
                 stdout=sys.stderr if _has_fd(sys.stderr) else None,
                 pass_fds=(theirs.fileno(), lifeline_read),

@@ -19,6 +19,7 @@ from scheduler_app.sdk import scope
 from scheduler_app.sdk.dag import DAG
 from scheduler_app.sdk.exceptions import AirflowDagDuplicatedIdException
 from scheduler_app.sdk.serialize import serialize
+from scheduler_app.usercode import own_django
 
 finder.install()
 
@@ -69,6 +70,7 @@ def parse_file(path: str, folder: str, visit: Visit = lambda dag, document: None
 
 def _import(path: str, folder: str) -> ModuleType:
     scope.reset()
+    own_django.set_up()
     for entry in (os.path.dirname(os.path.abspath(path)), os.path.abspath(folder)):
         if entry not in sys.path:
             sys.path.append(entry)

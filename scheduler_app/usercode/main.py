@@ -93,7 +93,9 @@ def _zygote(message: dict[str, Any], fds: dict[str, int], lifeline: int) -> int:
 def _prepare(bag: Bag, masks: Masks) -> LogWriter:
     """What each attempt would do for itself, and copy pages for: done once, before they are forked."""
     from scheduler_app.sdk import mapping
+    from scheduler_app.usercode import own_django
 
+    own_django.close_connections()
     for dag in bag.values():
         with contextlib.suppress(Exception):  # an attempt that needs it says what is wrong
             mapping.index_of(dag)

@@ -14,6 +14,7 @@ from typing import Any
 
 from scheduler_app import wire
 from scheduler_app.attempt_log import Masks
+from scheduler_app.sdk import backends
 from scheduler_app.wire import BlockingChannel, Json
 
 
@@ -93,8 +94,9 @@ class WirePort:
         include_prior_dates: bool = False,
     ) -> tuple[bool, Any]:
         """Whether it was pushed, and the value."""
-        if (dag_id, run_id, task_id, map_index) == self.own and key in self._pushed:
-            return True, decode(self._pushed[key])
+        place = (dag_id, run_id, task_id, map_index)
+        if place == self.own and key in self._pushed:
+            return True, backends.loaded(decode(self._pushed[key]), key, *place)
         answer = self.request(
             "get_xcom",
             dag_id=dag_id,
@@ -104,7 +106,8 @@ class WirePort:
             key=key,
             include_prior_dates=include_prior_dates,
         )
-        return answer["found"], decode(answer["value"])
+        value = decode(answer["value"])
+        return answer["found"], backends.loaded(value, key, *place) if answer["found"] else value
 
     def get_xcoms(
         self, *, dag_id: str, run_id: str, task_id: str, key: str, map_indexes: Sequence[int] | None = None
@@ -116,12 +119,18 @@ class WirePort:
         *mine, index = self.own or (None, -1)
         if mine == [dag_id, run_id, task_id] and key in self._pushed and (indexes is None or index in indexes):
             found[index] = decode(self._pushed[key])
-        return sorted(found.items())
+        return [
+            (place, backends.loaded(value, key, dag_id, run_id, task_id, place))
+            for place, value in sorted(found.items())
+        ]
 
     def set_xcom(self, key: str, value: Any, map_length: int | None = None) -> None:
         """Raises wire.EncodeError, which names where in the value the trouble sits."""
-        document = wire.encode(value, key)
-        self.tell("set_xcom", key=key, value=document, map_length=map_length)
+        document = wire.encode(backends.stored(value, key, self.own), key)
+        try:
+            self.tell("set_xcom", key=key, value=document, map_length=map_length)
+        except wire.FrameTooLarge as large:
+            raise large.about(f"XCom {key!r}") from None
         self._pushed[key] = document
 
     def delete_xcom(self, key: str) -> None:
