@@ -127,10 +127,19 @@ PAGES = (
     "/runs/?page=200",
     "/pools/",
     "/jobs/",
+    "/failures/",
+    "/callbacks/",
+    "/callbacks/?state=failed",
+    "/deadlines/",
+    "/backfills/",
+    "/backfills/{backfill}/",
+    "/backfills/{backfill}/?show=waiting&page=100",
+    "/dags/{dag}/backfills/",
     "/import-errors/",
     "/audit/",
     "/audit/?owner=owner3",
     "/audit/?page=200",
+    "/audit/?event=clear&since=7d",
     "/live/?page=dags&token=x",
     "/live/?page=run:{dag}/{run}&token=x",
     "/healthz",
@@ -144,7 +153,7 @@ def names_of_rows(now: Any) -> dict[str, str]:
     from datetime import timedelta
     from urllib.parse import quote
 
-    from scheduler_app.models import DagRun, TaskInstance
+    from scheduler_app.models import Backfill, DagRun, TaskInstance
 
     runs = DagRun.objects.order_by("-run_after", "id")
     plain = runs.filter(state="failed", dag__dag_id__endswith="7").first() or runs[0]
@@ -160,6 +169,7 @@ def names_of_rows(now: Any) -> dict[str, str]:
         "open": going.dag_id,
         "open_run": quote(going.run_id),
         "waiting": waiting.task_id if waiting else "t9",
+        "backfill": str(Backfill.objects.order_by("id").values_list("pk", flat=True).first()),
         "old": quote((now - timedelta(hours=6)).isoformat()),
         "deep": str(min(10_000, DagRun.objects.count() // 2)),
     }
@@ -213,7 +223,7 @@ def measure(client: Any, kind: str, path: str, repeat: int) -> dict[str, Any]:
 
 
 def measure_all(repeat: int, only: str) -> list[dict[str, Any]]:
-    """Every address that holds ``only``, as an administrator with a session."""
+    """Every address that holds one of the texts of ``only``, as an administrator with a session."""
     from django.contrib.auth.models import User
     from django.test import Client
 
@@ -228,7 +238,7 @@ def measure_all(repeat: int, only: str) -> list[dict[str, Any]]:
     found = []
     for kind, template in addresses:
         path = template.format(**names)
-        if only in path:
+        if any(part in path for part in only.split(",")):
             found.append(measure(client, kind, path, repeat))
             print(json.dumps(found[-1]), flush=True)
     return found
@@ -239,7 +249,7 @@ def main() -> None:
     parser.add_argument("--dags", type=int, default=1000)
     parser.add_argument("--task-instances", type=int, default=1_000_000)
     parser.add_argument("--repeat", type=int, default=20, help="measurements an address")
-    parser.add_argument("--only", default="", help="only addresses that hold this text")
+    parser.add_argument("--only", default="", help="only addresses that hold one of these texts, separated by commas")
     args = parser.parse_args()
     reexec_with_embedded("bench.reads")
     with throwaway("reads", fernet_keys=(Fernet.generate_key().decode(),)):

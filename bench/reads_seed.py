@@ -27,6 +27,8 @@ def seed(dags: int, task_instances: int, now: datetime) -> None:
     _task_instances(now)
     _hangs_on_tasks()
     _records(dags, now)
+    _told_and_late(now)
+    _backfills(dags, now)
     _small_tables(now)
     db.execute("VACUUM (ANALYZE)")
 
@@ -219,6 +221,61 @@ def _records(dags: int, now: datetime) -> None:
         owner="'owner' || mod(r.id, 20)",
         dag_id="r.dag_id",
         run_id="r.run_id",
+    )
+
+
+def _told_and_late(now: datetime) -> None:
+    """A callback for each failed run, one in fifty of which was given up, and a deadline that each of them missed."""
+    from scheduler_app.models import Callback, Deadline
+
+    insert_select(
+        Callback,
+        "scheduler_dag_run r WHERE r.state = 'failed'",
+        kind="'dag_failure'",
+        dedupe_key="'run ' || r.id",
+        dag_id="r.dag_id",
+        dag_run_id="r.id",
+        state="CASE WHEN mod(r.id, 50) = 0 THEN 'failed' ELSE 'success' END",
+        next_at="r.run_after",
+        created_at="r.run_after",
+        finished_at="r.run_after",
+    )
+    insert_select(
+        Deadline,
+        "scheduler_dag_run r WHERE r.state = 'failed'",
+        dag_id="r.dag_id",
+        dag_run_id="r.id",
+        kind="'run'",
+        due_at="r.run_after",
+        created_at="r.run_after",
+        missed_at="r.run_after",
+    )
+
+
+def _backfills(dags: int, now: datetime) -> None:
+    """One for every DAG, of a hundred slots; the first has as many as a backfill may have."""
+    from scheduler_app.models import Backfill, BackfillSlot
+
+    insert_select(
+        Backfill,
+        "scheduler_dag d",
+        dag_id="d.dag_id",
+        from_date="d.created_at",
+        to_date="d.created_at",
+        created_at="d.created_at",
+        updated_at="d.created_at",
+    )
+    insert_select(
+        BackfillSlot,
+        "scheduler_backfill b, LATERAL generate_series(1, CASE WHEN b.id = (SELECT min(id) FROM scheduler_backfill)"
+        " THEN 20000 ELSE 100 END) n LEFT JOIN LATERAL (SELECT id FROM scheduler_dag_run r WHERE r.dag_id = b.dag_id"
+        " ORDER BY r.id OFFSET n LIMIT 1) run ON n <= 50",
+        backfill_id="b.id",
+        ordinal="n",
+        run_after="b.created_at",
+        logical_date="b.created_at",
+        outcome="CASE WHEN run.id IS NOT NULL THEN 'created' END",
+        dag_run_id="run.id",
     )
 
 

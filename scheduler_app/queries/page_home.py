@@ -12,6 +12,7 @@ from scheduler_app.models import Callback, DagModel, DagRun, Deadline, ParseErro
 from scheduler_app.models.pool import PoolUse
 from scheduler_app.models.run import in_states
 
+from .hitl import asking
 from .page_dags import LATE_AFTER
 
 SHOWN: Final = 10
@@ -48,18 +49,13 @@ class Home:
     #: callbacks that were given up, and deadlines that were missed, lately
     untold: int
     missed: int
+    #: questions of tasks that wait for an answer
+    questions: int
 
     @property
     def quiet(self) -> bool:
-        return not (
-            self.failures
-            or self.late
-            or self.full_pools
-            or self.import_errors
-            or self.failed
-            or self.untold
-            or self.missed
-        )
+        wrong = (self.failures, self.late, self.full_pools, self.import_errors, self.failed, self.untold, self.missed)
+        return not any((*wrong, self.questions))
 
 
 def home(
@@ -70,7 +66,7 @@ def home(
     deadlines: QuerySet[Deadline],
     now: datetime,
 ) -> Home:
-    """What the first page shows, in eleven queries."""
+    """What the first page shows, in twelve queries."""
     since = now - LATELY
     failures = instances.filter(state="failed", end_date__gt=since).order_by("-end_date")
     planned = dags.active().unpaused().filter(next_dagrun_run_after__isnull=False).order_by("next_dagrun_run_after")
@@ -96,6 +92,7 @@ def home(
         dags=len(known),
         paused=sum(known),
         untold=_count(callbacks.filter(state="failed", finished_at__gt=since)),
+        questions=_count(asking(instances.filter(state="deferred")).filter(is_answered=False)),
         missed=_count(deadlines.filter(missed_at__gt=since)),
     )
 

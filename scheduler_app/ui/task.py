@@ -12,9 +12,9 @@ from scheduler_app import access
 from scheduler_app.engine import states
 from scheduler_app.models import TaskInstance
 from scheduler_app.models.graphs import graph_of
-from scheduler_app.queries import page_log, page_task, page_why
+from scheduler_app.queries import page_log, page_questions, page_task, page_why
 
-from . import log
+from . import log, trigger_form
 from .jobs import lease
 from .page import Ask, page
 
@@ -63,6 +63,8 @@ def show(ask: Ask, dag_id: str, run_id: str, task_id: str, map_index: int | None
         "neighbours": _neighbours(instance),
         "why": page_why.why_task(instance, ask.now, lease(), access.task_instances(ask.actor)),
     }
+    question = page_questions.of_task(instance)
+    context |= {"question": question, "fields": trigger_form.fields(question.params) if question else []}
     if context["tab"] == "log":
         context |= log_context(ask, instance, chosen)
     elif context["tab"] == "xcom" and ask.can("view", "xcom"):

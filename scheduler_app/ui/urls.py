@@ -34,6 +34,7 @@ from . import (
     mark,
     pools,
     preferences,
+    questions,
     run,
     run_bulk,
     run_list,
@@ -86,6 +87,13 @@ urlpatterns = [
     path("dags/<str:dag_id>/runs/<str:run_id>/tasks/<str:task_id>/<int:map_index>/", task.show, name="task_mapped"),
     path("dags/<str:dag_id>/runs/<str:run_id>/tasks/<str:task_id>/panel/", cell.show, name="cell"),
     path("dags/<str:dag_id>/runs/<str:run_id>/tasks/<str:task_id>/hold/", hold.task, name="task_hold"),
+    # the address that the operator itself makes has no slash at its end
+    path(
+        "dags/<str:dag_id>/runs/<str:run_id>/tasks/<str:task_id>/required_actions",
+        questions.of_task,
+        name="question",
+    ),
+    path("dags/<str:dag_id>/runs/<str:run_id>/tasks/<str:task_id>/answer/", questions.answer, name="question_answer"),
     path("dags/<str:dag_id>/runs/<str:run_id>/tasks/<str:task_id>/log/", log.part, name="log_part"),
     path("dags/<str:dag_id>/runs/<str:run_id>/tasks/<str:task_id>/log/download/", log.download, name="log_download"),
     path("failures/", failures.show, name="failures"),
@@ -94,6 +102,7 @@ urlpatterns = [
     path("callbacks/", callbacks.show, name="callbacks"),
     path("callbacks/<int:callback_id>/", callbacks.one, name="callback"),
     path("callbacks/<int:callback_id>/replay/", callbacks.replay, name="callback_replay"),
+    path("questions/", questions.show, name="questions"),
     path("deadlines/", deadlines.show, name="deadlines"),
     # Assets
     path("assets/", assets.show, name="assets"),

@@ -45,6 +45,7 @@ PAGES = (
     "/failures/",
     "/callbacks/",
     "/deadlines/",
+    "/questions/",
     "/backfills/",
     "/dags/sales/backfills/",
     "/dags/sales/backfills/new/",
@@ -187,7 +188,7 @@ def fill(dags: int, runs: int) -> None:
 
 #: Queries of a page for a superuser: two for session and user, one for the scheduler's heartbeat, the rest its own.
 COSTS = {
-    "/": 16,
+    "/": 17,
     "/dags/": 6,
     "/runs/": 4,
     "/dags/dag_000/": 11,
@@ -195,7 +196,7 @@ COSTS = {
     "/dags/dag_000/graph/": 6,
     "/dags/dag_000/runs/": 5,
     "/dags/dag_000/runs/r0/": 7,
-    "/dags/dag_000/runs/r0/tasks/check/": 8,
+    "/dags/dag_000/runs/r0/tasks/check/": 9,
     "/search/?q=dag": 5,
     "/pools/": 8,
     "/jobs/": 9,

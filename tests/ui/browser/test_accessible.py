@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from scheduler_app import wire
 from scheduler_app.models import (
     Asset,
     AssetEvent,
@@ -20,8 +21,10 @@ from scheduler_app.models import (
     Deadline,
     ParseError,
     TaskInstance,
+    TaskState,
     db,
 )
+from scheduler_app.models.state_store import QUESTION_KEY
 from scheduler_app.queries.page_failures import key_of
 from ui import factory
 
@@ -59,6 +62,8 @@ PAGES = (
     "/callbacks/",
     "/callbacks/{callback}/",
     "/deadlines/",
+    "/questions/",
+    "/dags/sales/runs/q1/tasks/check/",
     "/backfills/",
     "/backfills/{backfill}/",
     "/dags/sales/backfills/",
@@ -106,6 +111,18 @@ def test_every_page_is_accessible(open_page: Callable[..., Any], scheme: str, wi
     )  # fmt: skip
     Deadline.objects.create(dag_id="sales", dag_run=run, kind="run", due_at=now, created_at=now, missed_at=now)
     factory.make_job("LocalTaskJob", now, executor_class="LocalExecutor", detail={"slots": 4})
+    asks = factory.make_run(dag, "q1", "running", {"check": "deferred"}, now)
+    asked = {
+        "subject": "Ship it?",
+        "body": "See **it**",
+        "options": ["Yes", "No"],
+        "multiple": True,
+        "params": {"rows": 3},
+    }
+    TaskState.objects.create(
+        dag_run_id=asks.pk, dag_id="sales", task_id="check", map_index=-1, key=QUESTION_KEY,
+        value=wire.encode(asked, "the question"), updated_at=now,
+    )  # fmt: skip
     failed = TaskInstance.objects.get(dag_run__run_id="r1", task_id="clean")
     page = open_page("/dags/", width=width, scheme=scheme, bypass_csp=True)
     found: dict[str, list[str]] = {}
@@ -118,4 +135,4 @@ def test_every_page_is_accessible(open_page: Callable[..., Any], scheme: str, wi
         if faults:
             found[path] = faults
     assert found == {}
-    assert DagRun.objects.count() == 3
+    assert DagRun.objects.count() == 4
