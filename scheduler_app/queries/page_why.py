@@ -22,6 +22,8 @@ from .page_health import scheduler_alive
 from .page_why_limits import limits
 from .page_why_run import before_start, clock_text, held_text, run_fact
 
+#: The trigger of a task that asks a person.
+_ASKING: Final = "HITLTrigger"
 #: States in which somebody asks why.
 ASKED = frozenset(
     {
@@ -230,6 +232,8 @@ def _deferred(instance: TaskInstance, now: datetime, lease: timedelta) -> list[V
     name = trigger[0].rpartition(".")[2] if trigger else "its trigger"
     if trigger and trigger[1] is None:
         return [Verdict("trigger", False, f"It is deferred to {name}, which no triggerer has taken yet.")]
+    if name == _ASKING:
+        return [Verdict("question", False, "It asks a question and waits for a person to answer it.")]
     if instance.trigger_timeout is None:
         return [Verdict("trigger", False, f"It is deferred: a triggerer waits for {name}.")]
     text = f"It is deferred: a triggerer waits for {name}, until {clock_text(instance.trigger_timeout)} at most."

@@ -363,6 +363,8 @@ def test_deferred_without_a_triggerer_and_with_one() -> None:
     assert headline("extract", run, trigger_id=trigger.pk) == text
     Trigger.objects.update(triggerer_id=1)
     assert headline("extract", run) == "It is deferred: a triggerer waits for DateTimeTrigger."
+    Trigger.objects.update(classpath="airflow.providers.standard.triggers.hitl.HITLTrigger")
+    assert headline("extract", run) == "It asks a question and waits for a person to answer it."
 
 
 def test_a_run_whose_look_failed() -> None:
