@@ -71,6 +71,10 @@ class Executor(ABC):
         """A file that becomes readable when a slot is free again or a process is gone, to end the loop's sleep."""
         return None
 
+    def has_news(self) -> bool:
+        """When that file was readable: whether there is something for the loop to do, or only the executor's own."""
+        return True
+
     @abstractmethod
     def describe(self) -> dict[str, Any]:
         """What the health page and the Job row show: name, slots, processes."""

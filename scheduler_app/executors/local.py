@@ -39,6 +39,8 @@ class LocalExecutor(Executor):
         self._channel: Channel | None = None
         #: handed out and not done
         self._open: set[tuple[int, int]] = set()
+        #: no slot was free at some time since the loop was last told of one
+        self._was_full = False
         self._lost: list[Lost] = []
         self._runner_job_id: int | None = None
         self._failures = 0
@@ -52,7 +54,9 @@ class LocalExecutor(Executor):
 
     def slots_available(self) -> int:
         self._listen()
-        return 0 if self._channel is None else max(0, self._slots - len(self._open))
+        free = self._free()
+        self._was_full |= free == 0
+        return free
 
     def accept(self, batch: Sequence[HandOut]) -> list[HandOut]:
         self._listen()
@@ -64,6 +68,7 @@ class LocalExecutor(Executor):
         if taken:
             self._send({"op": "accept", "hand_outs": [list(_key(hand_out)) for hand_out in taken]})
         self._open.update(map(_key, taken))
+        self._was_full |= self._free() == 0
         accepted = {*known, *taken}
         return [hand_out for hand_out in batch if hand_out not in accepted]
 
@@ -81,6 +86,17 @@ class LocalExecutor(Executor):
 
     def fileno(self) -> int | None:
         return None if self._channel is None else self._channel.fileno()
+
+    def has_news(self) -> bool:
+        """A loss, or a slot where there was none since this was last so. A begin is no news, nor one more free slot."""
+        self._listen()
+        if self._was_full and self._free() > 0:
+            self._was_full = False
+            return True
+        return bool(self._lost) or self._channel is None
+
+    def _free(self) -> int:
+        return 0 if self._channel is None else max(0, self._slots - len(self._open))
 
     def describe(self) -> dict[str, Any]:
         return {

@@ -139,8 +139,17 @@ class SchedulerProcess:
         elif not self._is_over():
             idle = self.options.idle_sleep_seconds
             longest = self.conf.idle_poll_seconds if idle is None else idle
-            files = [number for executor in executors.values() if (number := executor.fileno()) is not None]
-            self.bell.wait(_sleep_seconds(tick, longest), files, self.stopping)
+            self._sleep(_sleep_seconds(tick, longest), executors)
+
+    def _sleep(self, seconds: float, executors: dict[str, Executor]) -> None:
+        """Until the bell rings, an executor has news, or so long."""
+        deadline = time.monotonic() + seconds
+        while seconds > 0:
+            files = {number: one for one in executors.values() if (number := one.fileno()) is not None}
+            ready = self.bell.wait(seconds, list(files), self.stopping)
+            if not ready or any(files[number].has_news() for number in ready):
+                return
+            seconds = deadline - time.monotonic()
 
     def _let_slots_gather(self, executors: dict[str, Executor]) -> None:
         """Every slot is taken: waits, but not for long, until a quarter is free, so that one pass serves several."""
@@ -217,10 +226,14 @@ class Bell:
         except BlockingIOError:
             pass  # it rings already
 
-    def wait(self, seconds: float, files: Sequence[int], stopping: threading.Event) -> None:
-        """Sleeps at most so long, or until a file is readable. Notifications since the last sleep end it at once."""
+    def wait(self, seconds: float, files: Sequence[int], stopping: threading.Event) -> list[int]:
+        """Sleeps at most so long, or until a file is readable. Notifications since the last sleep end it at once.
+
+        Returns the files that ended it; none when anything else did.
+        """
+        ready: list[Any] = []
         if stopping.is_set():
-            return
+            return []
         listener = self.listen()
         listener.poll()
         if not listener.notifies:
@@ -229,7 +242,9 @@ class Bell:
                 listener.poll()
             if self._read in ready:
                 os.read(self._read, 4096)
+        rung = bool(listener.notifies) or listener in ready or self._read in ready
         listener.notifies.clear()
+        return [] if rung else ready
 
     def listen(self) -> Any:
         """The connection that listens, made if there is none: before the first pass, so that nothing is missed."""

@@ -81,6 +81,33 @@ def test_more_work_than_slots_is_refused_and_done_later(place: Place, local: Loc
     assert local.lost() == []
 
 
+def test_only_a_slot_where_there_was_none_or_a_loss_is_news(place: Place, local: LocalExecutor) -> None:
+    body = """
+    @task
+    def work(n):
+        while not os.path.exists(f"{__file__}.{n}"):
+            time.sleep(0.005)
+    for n in range(4):
+        work.override(task_id=f"p{n}")(n)
+    """
+    path = place.file(body)
+    (run,) = rows.trigger(place.stored(parallel(4, "dag"), path))
+    hand_outs = place.queued(run)
+    assert local.accept(hand_outs[:3]) == []
+    wait_for(lambda: set(rows.states(run).values()) == {"running", "queued"})
+    path.with_name("dag.py.0").touch()
+    wait_for(lambda: local.describe()["occupied"] == 2 or local.has_news())
+    assert (local.describe()["occupied"], local.has_news()) == (2, False)
+    (again,) = rows.trigger(place.stored(parallel(2, "dag"), path), prefix="again")
+    assert len(local.accept([*hand_outs[3:], *place.queued(again)])) == 1
+    assert not local.has_news()
+    path.with_name("dag.py.1").touch()
+    wait_for(local.has_news)
+    assert not local.has_news()
+    os.kill(local.describe()["runner_pid"], signal.SIGKILL)
+    wait_for(local.has_news)
+
+
 def test_a_killed_runner_is_told_with_what_it_had_and_replaced(place: Place, local: LocalExecutor) -> None:
     path = place.file(SLOW)
     (run,) = rows.trigger(place.stored(shape("work"), path))

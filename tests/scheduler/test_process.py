@@ -13,6 +13,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from scheduler_app import metrics
+from scheduler_app.conf import conf
+from scheduler_app.executors.local import LocalExecutor
 from scheduler_app.management.commands import runscheduler
 from scheduler_app.models import DagRun, db
 from scheduler_app.scheduler import process
@@ -81,8 +83,9 @@ class Sleeps(Bell):
         super().__init__()
         self.slept: list[float] = []
 
-    def wait(self, seconds: float, files: Any, stopping: threading.Event) -> None:
+    def wait(self, seconds: float, files: Any, stopping: threading.Event) -> list[int]:
         self.slept.append(seconds)
+        return []
 
 
 class Lease:
@@ -122,7 +125,7 @@ def test_S_71_a_notification_ends_the_sleep() -> None:
         other.cursor().execute(f"NOTIFY {db.CHANNEL}")
     other.close()
     before = time.monotonic()
-    bell.wait(30, [], threading.Event())
+    assert bell.wait(30, [], threading.Event()) == []
     assert time.monotonic() - before < 15
     bell.close()
 
@@ -132,7 +135,7 @@ def test_S_71_an_attempt_that_ends_here_ends_the_sleep() -> None:
     bell, said = Bell(), Bell()
     said.ring()
     before = time.monotonic()
-    bell.wait(30, [said._read], threading.Event())
+    assert bell.wait(30, [said._read], threading.Event()) == [said._read]
     assert time.monotonic() - before < 15
     bell.close()
     said.close()
@@ -205,3 +208,35 @@ def test_S_58_looks_at_blocked_tasks_write_no_lines(scene: Scene, caplog: pytest
             scene.tick()
             scene.wait(1)
     assert [record.getMessage() for record in caplog.records] == []
+
+
+class Telling(LocalExecutor):
+    """An executor that has something for itself, and then news."""
+
+    def __init__(self, news: list[bool]) -> None:
+        super().__init__(conf())
+        self.news = news
+
+    def fileno(self) -> int:
+        return 7
+
+    def has_news(self) -> bool:
+        return self.news.pop(0)
+
+
+class Rings(Sleeps):
+    """Each sleep is ended by the executor's file at once."""
+
+    def wait(self, seconds: float, files: Any, stopping: threading.Event) -> list[int]:
+        super().wait(seconds, files, stopping)
+        return list(files)
+
+
+def test_the_loop_sleeps_on_when_an_executor_has_nothing_for_it() -> None:
+    scheduler = SchedulerProcess(conf(), Options())
+    scheduler.bell.close()
+    scheduler.bell = bell = Rings()
+    telling = Telling([False, False, True, True])
+    scheduler._sleep(30.0, {"telling": telling})
+    assert telling.news == [True]
+    assert [29 < seconds <= 30 for seconds in bell.slept] == [True] * 3
