@@ -16,10 +16,11 @@ from scheduler_app.models import Backfill, BackfillSlot, DagModel, DagRun, TaskI
 from scheduler_app.models.graphs import graph_of
 
 from . import journal, permit
-from .errors import Conflict, Invalid, Missing, Refused
+from .errors import Conflict, Invalid, Missing, Refused, Unlisted
 
 #: Slots that one backfill may have.
 MOST_SLOTS = 20_000
+TOO_MANY = f"The range has more than {MOST_SLOTS} slots: ask for it in parts."
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,12 @@ def preview(actor: Actor, wanted: Wanted, now: datetime) -> list[RunPlan]:
     permit.require(actor, "add", "run")
     permit.dag_checked(actor, wanted.dag_id)
     dag = DagModel.objects.get(pk=wanted.dag_id)
+    _check_all(dag, wanted, now)
+    if _class_lists(dag):
+        raise Unlisted(
+            f"Only the timetable class of the DAG {dag.dag_id} can list its slots, and it is asked when the backfill is"
+            " made: make it, and pause it to look at them first."
+        )
     plans = _slots(dag, wanted, now)
     there = backfill.last_of(dag.dag_id, [plan.logical_date for plan in plans if plan.logical_date is not None])
     return [plan for plan in plans if _would_run(there.get(plan.logical_date), wanted)]  # type: ignore[arg-type]
@@ -55,7 +62,9 @@ def create(actor: Actor, wanted: Wanted, now: datetime, *, reason: str | None = 
     permit.require(actor, "add", "run")
     with db.atomic():
         dag = permit.dag_to_change(actor, wanted.dag_id)
-        plans = _slots(dag, wanted, now)
+        _check_all(dag, wanted, now)
+        asked = _class_lists(dag)
+        plans = [] if asked else _slots(dag, wanted, now)
         other = Backfill.objects.unfinished().filter(dag=dag).first()
         if other is not None:
             raise Conflict(
@@ -71,12 +80,14 @@ def create(actor: Actor, wanted: Wanted, now: datetime, *, reason: str | None = 
             reverse=wanted.reverse,
             run_on_latest_version=wanted.run_on_latest_version,
             max_active_runs=wanted.max_active_runs,
+            slots_pending=asked,
             created_at=now,
             updated_at=now,
             triggering_user_name=actor.name if actor.kind == "person" else None,
         )
         BackfillSlot.objects.add(row, plans)
-        _record(actor, "create_backfill", row, now, reason, after={"slots": len(plans)})
+        after = {"slots": "asked of the timetable's class" if asked else len(plans)}
+        _record(actor, "create_backfill", row, now, reason, after=after)
         db.notify()
     return row
 
@@ -121,7 +132,21 @@ def cancel(actor: Actor, backfill_id: int, now: datetime, *, reason: str | None 
 
 
 def _slots(dag: DagModel, wanted: Wanted, now: datetime) -> list[RunPlan]:
-    """Every slot of the range that is due, in the order in which they are to run; raises what makes no sense."""
+    """Every slot of the range that is due, in the order in which they are to run. Raises Invalid for too many."""
+    timetable = timetables.from_doc(dag.timetable or {"kind": "null"})
+    found = slots_between(timetable, wanted.from_date, wanted.to_date)
+    plans = list(itertools.islice(itertools.takewhile(lambda plan: plan.run_after <= now, found), MOST_SLOTS + 1))
+    if len(plans) > MOST_SLOTS:
+        raise Invalid("to_date", TOO_MANY)
+    return plans[::-1] if wanted.reverse else plans
+
+
+def _class_lists(dag: DagModel) -> bool:
+    """Whether the slots are known to the timetable class of the DAG's author alone."""
+    return (dag.timetable or {}).get("kind") == "custom"
+
+
+def _check_all(dag: DagModel, wanted: Wanted, now: datetime) -> None:
     _check(wanted, now)
     if dag.is_stale or dag.latest_version_id is None:
         raise Refused(f"No DAG file defines `{dag.dag_id}` any more, so it cannot be run.")
@@ -131,16 +156,11 @@ def _slots(dag: DagModel, wanted: Wanted, now: datetime) -> list[RunPlan]:
     if wrong:
         raise Refused(" ".join(wrong.values()))
     timetable = timetables.from_doc(dag.timetable or {"kind": "null"})
-    if not timetable.can_be_scheduled or not timetable.periodic or (dag.timetable or {}).get("kind") == "custom":
+    if not timetable.can_be_scheduled or not timetable.periodic:
         raise Conflict(
             f"The DAG {dag.dag_id} has no schedule whose past slots can be listed ({timetable.summary}): trigger its"
             " runs one by one."
         )
-    found = slots_between(timetable, wanted.from_date, wanted.to_date)
-    plans = list(itertools.islice(itertools.takewhile(lambda plan: plan.run_after <= now, found), MOST_SLOTS + 1))
-    if len(plans) > MOST_SLOTS:
-        raise Invalid("to_date", f"The range has more than {MOST_SLOTS} slots: ask for it in parts.")
-    return plans[::-1] if wanted.reverse else plans
 
 
 def _check(wanted: Wanted, now: datetime) -> None:

@@ -19,6 +19,10 @@ class Conflict(ActionError):
     """It collides with what is there: a duplicate, a running task, a selection that changed meanwhile."""
 
 
+class Unlisted(Conflict):
+    """Which slots it would run is known to a child alone, which is asked once it is made."""
+
+
 class Refused(ActionError):
     """The request makes no sense for this object (a bad run id, params that break their schema)."""
 

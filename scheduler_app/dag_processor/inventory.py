@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 from django.db.models import F
 
-from scheduler_app.models import DagFile, DagModel, DagRun, Job, ParseError, db
+from scheduler_app.models import Backfill, DagFile, DagModel, DagRun, Job, ParseError, db
 
+from .backfill_slots import MOST_SLOTS
 from .bundle import Bundle
 from .plan import Known
 from .schedule import has_own_class, refresh_of
@@ -27,7 +28,8 @@ _PROBE = """
 SELECT c.now,
        EXISTS (SELECT 1 FROM scheduler_dag_file f
                WHERE f.parse_requested_at IS NOT NULL AND f.bundle_name = ANY(%(bundles)s)),
-       EXISTS (SELECT 1 FROM scheduler_dag_run r WHERE r.state = 'queued' AND r.interval_pending),
+       EXISTS (SELECT 1 FROM scheduler_dag_run r WHERE r.state = 'queued' AND r.interval_pending)
+       OR EXISTS (SELECT 1 FROM scheduler_backfill b WHERE b.completed_at IS NULL AND b.slots_pending),
        EXISTS (SELECT 1 FROM scheduler_callback b WHERE b.state = 'pending' AND b.next_at <= c.now
                AND NOT starts_with(b.kind, 'mail_')),
        EXISTS (SELECT 1 FROM scheduler_callback b WHERE b.state = 'pending' AND b.next_at <= c.now
@@ -41,7 +43,7 @@ class Probe(NamedTuple):
 
     now: datetime
     parse_requests: bool
-    pending_runs: bool
+    questions: bool
     due_callbacks: bool
     due_mails: bool
 
@@ -111,13 +113,27 @@ def planning_facts(bundle: Bundle, path: str) -> dict[str, Any]:
     runs = runs.filter(dag__bundle_name=bundle.name, dag__relative_fileloc=path)
     for key, dag_id, logical_date, run_after in runs.values_list("pk", "dag_id", "logical_date", "run_after"):
         manual[dag_id][str(key)] = (logical_date or run_after).isoformat()
-    return {"last_slots": last_slots, "manual": dict(manual)}
+    return {"last_slots": last_slots, "manual": dict(manual), "ranges": _ranges(bundle, path)}
 
 
-def files_with_pending_runs(bundle_names: Iterable[str]) -> list[tuple[int, str, str]]:
-    """(run, bundle, file) of runs that wait for their data interval: the file is parsed to ask it."""
+def _ranges(bundle: Bundle, path: str) -> dict[str, Any]:
+    """By DAG, then by backfill: the range whose slots only the class can list."""
+    found: dict[str, dict[str, Any]] = defaultdict(dict)
+    rows = Backfill.objects.waiting_for_slots().filter(dag__bundle_name=bundle.name, dag__relative_fileloc=path)
+    for key, dag_id, start, end in rows.values_list("pk", "dag_id", "from_date", "to_date"):
+        found[dag_id][str(key)] = {"start": start.isoformat(), "end": end.isoformat(), "most": MOST_SLOTS}
+    return dict(found)
+
+
+def files_with_questions(bundle_names: Iterable[str]) -> list[tuple[str, str, str]]:
+    """(what, bundle, file) of runs that wait for their data interval, and backfills for their slots: the file is parsed
+    to ask its timetable's class. Two statements."""
     runs = DagRun.objects.filter(state="queued", interval_pending=True, dag__bundle_name__in=list(bundle_names))
-    return list(runs.order_by("pk").values_list("pk", "dag__bundle_name", "dag__relative_fileloc")[:_ROWS_A_STATEMENT])
+    backfills = Backfill.objects.waiting_for_slots().filter(dag__bundle_name__in=list(bundle_names))
+    place = ("pk", "dag__bundle_name", "dag__relative_fileloc")
+    asked = [("run", row) for row in runs.order_by("pk").values_list(*place)[:_ROWS_A_STATEMENT]]
+    asked += [("backfill", row) for row in backfills.order_by("pk").values_list(*place)[:_ROWS_A_STATEMENT]]
+    return [(f"{kind} {key}", name, path) for kind, (key, name, path) in asked]
 
 
 def point_to(bundle: Bundle, version: str, guard: Callable[[], None]) -> int:

@@ -163,8 +163,8 @@ class Loop:
         found = inventory.probe(self._processor.folders)
         if found.parse_requests:
             self._processor.take_requests(found.now)
-        if found.pending_runs:
-            self._processor.take_pending_runs(found.now)
+        if found.questions:
+            self._processor.take_questions(found.now)
         if found.due_callbacks and self._runner is not None:
             self._runner.start_due(list(self._processor.folders), found.now)
         if self._mailer is not None:

@@ -93,7 +93,7 @@ class Processor:
         self._flying: dict[tuple[str, str], _Job] = {}
         self._said: set[str] = set()
         #: runs that wait for their data interval → when their file was last asked
-        self._tried: dict[int, datetime] = {}
+        self._tried: dict[str, datetime] = {}
 
     # ── ownership ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -174,12 +174,13 @@ class Processor:
             count += 1
         return count
 
-    def take_pending_runs(self, now: datetime) -> int:
-        """Files whose timetable class must say the data interval of a manual run: they go first. One statement."""
+    def take_questions(self, now: datetime) -> int:
+        """Files whose timetable class must say the data interval of a manual run, or the slots of a backfill: they go
+        first."""
         if not self.folders:
             return 0
         count = 0
-        pending = inventory.files_with_pending_runs(self.folders)
+        pending = inventory.files_with_questions(self.folders)
         waiting = {run for run, _, _ in pending}
         self._tried = {run: at for run, at in self._tried.items() if run in waiting}
         for run, name, path in pending:
@@ -294,7 +295,14 @@ class Processor:
             log.exception("What %s says cannot be stored", parsed.path)
             why = str(error).strip().partition("\n")[0]
             text = f"What this file defines cannot be stored: {type(error).__name__}: {why}"
-            failed = {**parsed.document, "dags": [], "dag_errors": {}, "intervals": {}, "import_error": text}
+            failed = {
+                **parsed.document,
+                "dags": [],
+                "dag_errors": {},
+                "intervals": {},
+                "ranges": {},
+                "import_error": text,
+            }
             return store(replace(parsed, document=failed), now, self.conf, self._guard)
 
     def _report(self, job: _Job, document: dict[str, Any], result: Stored) -> None:

@@ -17,7 +17,7 @@ from scheduler_app.conf import Conf
 from scheduler_app.models import AssetUse, DagFile, DagModel, DagWarning, ParseError, db
 from scheduler_app.runner.decide import storable
 
-from . import assets, definition, intervals, limits, versions
+from . import assets, backfill_slots, definition, intervals, limits, versions
 from .bundle import Bundle
 from .scan import Stamp
 
@@ -81,6 +81,7 @@ def store(parsed: Parsed, now: datetime, conf: Conf, guard: Callable[[], None] =
             _store_dag(work, dag_id)
         gone = _settle_the_rest(work)
         work.news |= intervals.settle(parsed.document.get("intervals") or {}, now) > 0
+        work.news |= backfill_slots.settle(parsed.document.get("ranges") or {}, now) > 0
         error = _store_error(work)
         _store_file(work)
         if work.news or gone:

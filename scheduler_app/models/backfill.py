@@ -22,6 +22,9 @@ class BackfillQuerySet(models.QuerySet["Backfill"]):
     def unfinished(self) -> BackfillQuerySet:
         return self.filter(completed_at__isnull=True)
 
+    def waiting_for_slots(self) -> BackfillQuerySet:
+        return self.unfinished().filter(slots_pending=True)
+
 
 class Backfill(models.Model):
     """One request for runs of the past. Its slots are stored with it, in the order in which they are to run."""
@@ -37,6 +40,8 @@ class Backfill(models.Model):
     run_on_latest_version = models.BooleanField(null=True, blank=True)
     max_active_runs = models.IntegerField(default=10)
     is_paused = models.BooleanField(default=False)
+    #: its slots have still to be listed by the timetable class of the DAG's author, in a child
+    slots_pending = models.BooleanField(default=False, db_default=False)
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
     completed_at = models.DateTimeField(null=True, blank=True)

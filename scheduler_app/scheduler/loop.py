@@ -80,7 +80,8 @@ SELECT (SELECT id FROM scheduler_wake ORDER BY id LIMIT 1) IS NOT NULL AS wakes,
        (SELECT id FROM scheduler_dag_wake ORDER BY id LIMIT 1) IS NOT NULL AS dag_wakes,
        (SELECT id FROM scheduler_dag_run WHERE state = 'queued' AND backfill_id IS NULL
         ORDER BY dag_id, run_after, id LIMIT 1) IS NOT NULL AS queued_runs,
-       (SELECT id FROM scheduler_backfill WHERE completed_at IS NULL ORDER BY id LIMIT 1) IS NOT NULL AS backfills,
+       (SELECT id FROM scheduler_backfill WHERE completed_at IS NULL AND NOT slots_pending
+        ORDER BY id LIMIT 1) IS NOT NULL AS backfills,
        (SELECT id FROM scheduler_task_instance WHERE state = 'scheduled'
         ORDER BY priority_weight DESC, scheduled_when, id LIMIT 1) IS NOT NULL AS scheduled_tasks,
        (SELECT id FROM scheduler_task_instance WHERE state = 'queued' AND handed_out_at IS NULL

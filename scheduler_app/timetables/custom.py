@@ -15,7 +15,7 @@ class CustomTimetable(Timetable):
         self.description = doc.get("description") or ""
         self.periodic = doc.get("periodic", True)
         self.can_be_scheduled = doc.get("can_be_scheduled", True)
-        self.planned = [_slot(slot) for slot in doc.get("planned", ())]
+        self.planned = [slot(one) for one in doc.get("planned", ())]
 
     def next_info(self, last: DataInterval | None, restriction: Restriction) -> RunInfo | None:
         """The next planned slot after the last created one, or None: no more, or the child has to plan again.
@@ -24,21 +24,22 @@ class CustomTimetable(Timetable):
         next one. The author's class saw the restriction when it planned; only the end date is checked again here.
         """
         found: RunInfo | None = None
-        for slot in self.planned:
-            if last is not None and (slot.interval or DataInterval.exact(slot.run_after)).end <= last.end:
+        for one in self.planned:
+            if last is not None and (one.interval or DataInterval.exact(one.run_after)).end <= last.end:
                 continue
-            if restriction.latest is not None and (slot.logical_date or slot.run_after) > restriction.latest:
+            if restriction.latest is not None and (one.logical_date or one.run_after) > restriction.latest:
                 break
-            if found is not None and (restriction.catchup or slot.run_after > restriction.now):
+            if found is not None and (restriction.catchup or one.run_after > restriction.now):
                 break
-            found = slot
+            found = one
         return found
 
     def infer_manual(self, run_after: datetime) -> DataInterval | None:
         return None
 
 
-def _slot(doc: dict[str, Any]) -> RunInfo:
+def slot(doc: dict[str, Any]) -> RunInfo:
+    """A slot as the child wrote it down. ValueError for one that cannot be."""
     run_after = utc(datetime.fromisoformat(doc["run_after"]))
     start, end = doc.get("start"), doc.get("end")
     interval = None

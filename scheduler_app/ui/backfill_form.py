@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from scheduler_app.actions import backfills
 from scheduler_app.actions.backfills import Wanted
-from scheduler_app.actions.errors import ActionError, Conflict, Forbidden, Invalid
+from scheduler_app.actions.errors import ActionError, Conflict, Forbidden, Invalid, Unlisted
 from scheduler_app.engine.run_plans import RunPlan
 from scheduler_app.models import DagModel
 
@@ -42,6 +42,8 @@ class Form:
     asked: Any
     wanted: Wanted | None = None
     plans: list[RunPlan] | None = None
+    #: why nobody can say its slots before it is made
+    unlisted: str | None = None
     errors: dict[str, str] = field(default_factory=dict)
 
 
@@ -65,10 +67,10 @@ def _post(ask: Ask, dag_id: str) -> HttpResponse:
     dag = ask.dag(dag_id)
     asked = ask.request.POST
     found = _previewed(ask, dag, asked)
-    if found.wanted is None or found.plans is None:
+    if found.wanted is None or (found.plans is None and not found.unlisted):
         return _show(ask, dag, found)
     try:
-        if asked.get("expect") != str(len(found.plans)):
+        if asked.get("expect") != ("unlisted" if found.plans is None else str(len(found.plans))):
             raise Conflict(_("Which slots would run changed since the preview. Look at them again."))
         reason = asked.get("why", "").strip() or None
         row = backfills.create(ask.actor, found.wanted, ask.now, reason=reason)
@@ -77,6 +79,9 @@ def _post(ask: Ask, dag_id: str) -> HttpResponse:
     except ActionError as error:
         found.errors[""] = str(error)
         return _show(ask, dag, found)
+    if found.plans is None:
+        messages.success(ask.request, _("The backfill is made: the timetable's class is asked for its slots now."))
+        return redirect("scheduler:backfill", backfill_id=row.pk)
     text = ngettext("The backfill of %(n)s slot has begun.", "The backfill of %(n)s slots has begun.", len(found.plans))
     messages.success(ask.request, text % {"n": len(found.plans)})
     return redirect("scheduler:backfill", backfill_id=row.pk)
@@ -92,6 +97,8 @@ def _previewed(ask: Ask, dag: DagModel, asked: Any) -> Form:
         found.plans = backfills.preview(ask.actor, found.wanted, ask.now)
     except Forbidden:
         raise
+    except Unlisted as error:
+        found.unlisted = str(error)
     except Invalid as error:
         found.errors[_FIELDS.get(error.field, "")] = str(error)
     except ActionError as error:
@@ -149,6 +156,7 @@ def _show(ask: Ask, dag: DagModel, found: Form) -> HttpResponse:
         "other_errors": [text for name, text in found.errors.items() if name not in known],
         "reprocess": REPROCESS,
         "kept": [(name, found.asked[name]) for name in _KEPT if found.asked.get(name)],
+        "unlisted": found.unlisted,
         "plans": None if plans is None else plans[:NAMED],
         "n": len(plans or ()),
         "more": max(0, len(plans or ()) - NAMED),

@@ -158,7 +158,7 @@ def _parse(message: dict[str, Any], fds: dict[str, int]) -> int:
     planner = Planner(message.get("facts") or {})
     with reading.asking(channel) as masks:
         result = load.parse_file(message["file"], message["folder"], planner.visit)
-    channel.send({**reading.masked(result, masks), "intervals": planner.intervals})
+    channel.send({**reading.masked(result, masks), "intervals": planner.intervals, "ranges": planner.ranges})
     return 0
 
 

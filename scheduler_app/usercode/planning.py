@@ -19,13 +19,16 @@ SLOTS = 64
 
 
 class Planner:
-    """Visits each parsed DAG. `facts`: ``last_slots`` and ``manual`` of docs/borders.md §7."""
+    """Visits each parsed DAG. `facts`: ``last_slots``, ``manual`` and ``ranges`` of docs/borders.md §7."""
 
     def __init__(self, facts: Mapping[str, Json]) -> None:
         self._last_slots: Mapping[str, Json] = facts.get("last_slots") or {}
         self._manual: Mapping[str, Json] = facts.get("manual") or {}
         #: by the key of the manual run: ``{"start", "end"}`` or ``{"error"}``
         self.intervals: dict[str, Json] = {}
+        self._ranges: Mapping[str, Json] = facts.get("ranges") or {}
+        #: by the key of the backfill: its slots, or ``{"error"}``
+        self.ranges: dict[str, Json] = {}
 
     def visit(self, dag: Any, document: dict[str, Json]) -> None:
         """Adds the planned slots to the document. Raises what the author's class raises."""
@@ -37,6 +40,8 @@ class Planner:
         its_document["planned_after"] = last["end"] if last else None
         for key, run_after in (self._manual.get(dag.dag_id) or {}).items():
             self.intervals[key] = infer(timetable, _instant(run_after))
+        for key, asked in (self._ranges.get(dag.dag_id) or {}).items():
+            self.ranges[key] = slots_between(timetable, _instant(asked["start"]), _instant(asked["end"]), asked["most"])
 
 
 def plan(timetable: Timetable, last: DataInterval | None, restriction: TimeRestriction) -> list[dict[str, Json]]:
@@ -56,6 +61,32 @@ def plan(timetable: Timetable, last: DataInterval | None, restriction: TimeRestr
             )
         before, last = info.run_after, info.data_interval or DataInterval.exact(info.run_after)
         slots.append(_slot(info))
+    return slots
+
+
+def slots_between(timetable: Timetable, start: Any, end: Any, most: int) -> Json:
+    """The slots whose logical date (or run) lies in [start, end], oldest first; or the error of the author's class.
+
+    More than ``most`` are one more than that, which tells that there are too many.
+    """
+    restriction = TimeRestriction(earliest=start, latest=end, catchup=True)
+    slots: list[dict[str, Json]] = []
+    last = before = None
+    try:
+        for _ in range(2 * most):
+            info = timetable.next_dagrun_info(last_automated_data_interval=last, restriction=restriction)
+            if info is None:
+                break
+            at = getattr(info, "logical_date", None) or info.run_after
+            if at > end or len(slots) > most:
+                break
+            if before is not None and info.run_after <= before:
+                raise ValueError(f"next_dagrun_info() gave {info.run_after} after {before}")
+            before, last = info.run_after, info.data_interval or DataInterval.exact(info.run_after)
+            if at >= start:
+                slots.append(_slot(info))
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {error}"}
     return slots
 
 

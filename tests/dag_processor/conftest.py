@@ -112,7 +112,7 @@ class World:
     def work(self) -> list[str]:
         self.parser.order.clear()
         self.processor.take_requests(self.now)
-        self.processor.take_pending_runs(self.now)
+        self.processor.take_questions(self.now)
         while self.processor.busy:
             self.processor.submit()
             self.processor.collect(0, lambda: self.now)

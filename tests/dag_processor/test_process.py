@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from scheduler_app import access
+from scheduler_app.actions import backfills
 from scheduler_app.conf import Conf
 from scheduler_app.dag_processor.bundle import Bundle, bundles_of
 from scheduler_app.dag_processor.process import run_dag_processor
@@ -94,6 +96,21 @@ def test_an_authors_own_timetable_is_planned_in_the_child_and_says_the_interval_
     assert run.data_interval_start == run.run_after - timedelta(hours=2)
     assert (run.data_interval_end, run.interval_pending) == (run.run_after, False)
     assert DagVersion.objects.count() == 1
+
+
+def test_an_authors_own_timetable_lists_the_slots_of_a_backfill_in_the_child(dags: Path):
+    (dags / "custom.py").write_text(CUSTOM)
+    parse_once()
+    day = datetime(2026, 1, 1, tzinfo=UTC)
+    wanted = backfills.Wanted("custom", day, day + timedelta(hours=7))
+    row = backfills.create(access.system("person", "ann"), wanted, datetime(2026, 2, 1, tzinfo=UTC))
+    parse_once()
+    row.refresh_from_db()
+    hours = [0, 2, 4, 6]
+    assert list(row.slots.order_by("ordinal").values_list("data_interval_start", "run_after")) == [
+        (day + timedelta(hours=n), day + timedelta(hours=n + 2)) for n in hours
+    ]
+    assert (row.slots_pending, row.error) == (False, None)
 
 
 def test_every_example_loads(dags: Path, settings: Any):

@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from scheduler_app import access
+from scheduler_app.actions import backfills
 from scheduler_app.dag_processor.bundle import Bundle
 from scheduler_app.models import (
     Asset,
     AssetUse,
+    Backfill,
     BundleVersion,
     DagFile,
     DagModel,
@@ -588,3 +591,41 @@ def test_a_file_that_says_what_is_the_default_is_not_overruled_by_the_setting(tm
     world.look()
     found = DagModel.objects.order_by("pk").values_list("pk", "max_active_tasks", "max_active_runs")
     assert list(found) == [("said", 16, 16), ("unsaid", 3, 2)]
+
+
+def a_backfill(world: World, **fields: Any) -> Backfill:
+    timetable = {"kind": "custom", "class": "my.Timetable"}
+    world.write("sales.py", dag_doc("sales", timetable=timetable))
+    world.look()
+    wanted = backfills.Wanted("sales", at(-86_400), at(0), **fields)
+    return backfills.create(access.system("person", "ann"), wanted, world.now)
+
+
+def answer(world: World, row: Backfill, ranges: Any) -> None:
+    world.says("sales.py", dag_doc("sales", timetable=row.dag.timetable), ranges={str(row.pk): ranges})
+    assert world.work() == ["sales.py"]
+    assert world.work() == []
+    row.refresh_from_db()
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_backfill_of_an_authors_own_timetable_gets_its_slots_from_a_parse(world: World, reverse: bool):
+    row = a_backfill(world, reverse=reverse)
+    assert (row.slots_pending, row.slots.count()) == (True, 0)
+    hours = [-20, -10, 0, 10]
+    slots = [{"run_after": at(3600 * n).isoformat(), "logical_date": at(3600 * n).isoformat()} for n in hours]
+    answer(world, row, slots)
+    most = {"start": row.from_date.isoformat(), "end": row.to_date.isoformat(), "most": backfills.MOST_SLOTS}
+    assert world.parser.plans[-1]["ranges"] == {"sales": {str(row.pk): most}}
+    assert (row.slots_pending, row.completed_at) == (False, None)
+    found = [at(3600 * n) for n in hours[:3]]  # the last is not due yet
+    assert list(row.slots.order_by("ordinal").values_list("logical_date", flat=True)) == (
+        found[::-1] if reverse else found
+    )
+
+
+def test_a_backfill_whose_slots_cannot_be_listed_ends_with_the_reason(world: World):
+    row = a_backfill(world)
+    answer(world, row, {"error": "KeyError: 'x'"})
+    assert row.error == "The DAG's timetable cannot list its slots: KeyError: 'x'"
+    assert (row.slots_pending, row.completed_at) == (False, world.now)

@@ -10,6 +10,7 @@ import pytest
 from scheduler_app import access
 from scheduler_app.actions import backfills, clear, selection
 from scheduler_app.actions.errors import ActionError, Conflict, Invalid
+from scheduler_app.engine.run_plans import RunPlan
 from scheduler_app.models import Audit, Backfill, BackfillSlot, DagModel, DagRun, TaskInstance, schedules, transitions
 from scheduler_app.queries.page_why_run import before_start
 from tests.scheduler.scene import Scene
@@ -292,3 +293,28 @@ def test_one_backfill_of_a_dag_at_a_time(scene: Scene) -> None:
         create(scene)
     backfills.cancel(ANN, row.pk, scene.now)
     assert create(scene).pk != row.pk
+
+
+def test_a_backfill_whose_slots_are_still_to_be_listed_neither_runs_nor_ends(scene: Scene) -> None:
+    scene.dag(shape("a", timetable={"kind": "custom", "class": "my.Timetable"}))
+    with pytest.raises(Conflict, match="Only the timetable class of the DAG dag can list its slots"):
+        backfills.preview(ANN, wanted(), scene.now)
+    row = create(scene)
+    scene.settle()
+    row.refresh_from_db()
+    assert (row.slots_pending, row.completed_at, runs()) == (True, None, [])
+    with pytest.raises(Conflict, match="Another backfill"):
+        create(scene)
+    plan = RunPlan(day(1), day(1), day(1), day(1), "1")
+    BackfillSlot.objects.add(row, [plan])
+    Backfill.objects.update(slots_pending=False)
+    assert play_all(scene) == [1]
+    row.refresh_from_db()
+    assert row.completed_at is not None
+
+
+def test_a_backfill_whose_slots_are_still_to_be_listed_can_be_cancelled(scene: Scene) -> None:
+    scene.dag(shape("a", timetable={"kind": "custom", "class": "my.Timetable"}))
+    row = create(scene)
+    backfills.cancel(ANN, row.pk, scene.now)
+    assert not Backfill.objects.waiting_for_slots().exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Callable
 from datetime import timedelta
@@ -56,8 +57,8 @@ MIXED: list[tuple[str | None, str | None]] = [
 
 
 def text(response: Any) -> str:
-    html: str = response.content.decode()
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", html))
+    page: str = response.content.decode()
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
 
 
 def test_the_slots_are_shown_and_nothing_is_made(admin: Client, sales: DagModel) -> None:
@@ -207,3 +208,16 @@ def test_lists_and_pages_cost_the_same_for_many(admin: Client) -> None:
         make(factory.make_dag(name), MIXED * 3)
     many = make(factory.make_dag("five"), MIXED * 20)
     assert (cost("/backfills/"), cost("/dags/one/backfills/"), cost(f"/backfills/{many.pk}/")) == (5, 6, 9)
+
+
+def test_of_an_authors_own_timetable_it_is_said_that_nobody_can_list_the_slots_yet(admin: Client) -> None:
+    factory.make_dag("sales", timetable={"kind": "custom", "class": "my.Timetable"}, timetable_summary="Mine")
+    asked = {"from": "2026-01-01T00:00", "to": "2026-01-03T00:00"}
+    page = admin.get(NEW, asked)
+    assert page.status_code == 200
+    assert "Only the timetable class of the DAG sales can list its slots" in text(page)
+    assert admin.post(NEW, {**asked, "expect": "3"}).status_code == 400
+    assert not Backfill.objects.exists()
+    answer = admin.post(NEW, {**asked, "expect": "unlisted"}, follow=True)
+    assert "The backfill is made: the timetable's class is asked for its slots now." in html.unescape(text(answer))
+    assert Backfill.objects.get().slots_pending is True

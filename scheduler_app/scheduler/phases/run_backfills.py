@@ -26,7 +26,7 @@ SLOTS = 64
 
 _TAKE = """
 SELECT b.id FROM scheduler_backfill b JOIN scheduler_dag d ON d.dag_id = b.dag_id
-WHERE b.completed_at IS NULL AND (b.backoff_until IS NULL OR b.backoff_until <= %(now)s)
+WHERE b.completed_at IS NULL AND NOT b.slots_pending AND (b.backoff_until IS NULL OR b.backoff_until <= %(now)s)
 ORDER BY d.dag_id LIMIT %(limit)s FOR NO KEY UPDATE OF d SKIP LOCKED
 """
 #: Queued runs of each backfill, in the order of its slots, as many as it has room for.
