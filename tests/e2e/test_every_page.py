@@ -20,15 +20,10 @@ PAGES = (
     "/",
     "/dags/{dag}/",
     "/dags/{dag}/graph/",
-    "/dags/{dag}/code/",
-    "/dags/{dag}/details/",
-    "/dags/{dag}/events/",
-    "/dags/orders_daily/trigger/",
     "/dags/{dag}/runs/{run}/tasks/load/",
     "/dags/{dag}/runs/{run}/tasks/load/?tab=rendered",
     "/dags/shelves_waiting/runs/{waiting}/tasks/wait/",
     "/jobs/",
-    "/search/?q=rates",
 )
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
+from django.urls import resolve
 
 from scheduler_app import wire
 from scheduler_app.models import (
@@ -26,6 +28,7 @@ from scheduler_app.models import (
 )
 from scheduler_app.models.state_store import QUESTION_KEY
 from scheduler_app.queries.page_failures import key_of
+from scheduler_app.ui import urls
 from ui import factory
 
 pytestmark = [pytest.mark.django_db(transaction=True, serialized_rollback=True), pytest.mark.processes]
@@ -76,6 +79,19 @@ PAGES = (
     "/import-errors/",
     "/audit/",
 )
+
+
+#: Routes that are no page: deeds, parts of a page, files, and what a machine reads.
+NO_PAGES = {
+    "asset_event", "backfill_change", "callback_replay", "cell", "dag_bulk", "dag_hold", "dag_pause", "failure_clear",
+    "healthz", "live", "log_download", "log_part", "login", "logout", "preferences", "question", "question_answer",
+    "run_hold", "task_hold", "task_mapped",
+}  # fmt: skip
+
+
+def test_no_page_is_left_out() -> None:
+    looked_at = {resolve(urlsplit(path.format(asset=1, backfill=1, callback=1, ti=1)).path).url_name for path in PAGES}
+    assert looked_at == {pattern.name for pattern in urls.urlpatterns} - NO_PAGES
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 390)])
