@@ -129,6 +129,11 @@ def test_the_page_counts_the_slots_by_what_became_of_them(admin: Client, sales: 
         assert re.findall(r'<td class="num tick">(\d+)</td>', html) == [str(ordinal)]
 
 
+def test_one_whose_slots_are_still_asked_for_says_so(admin: Client, sales: DagModel) -> None:
+    row = make(sales, [], slots_pending=True)
+    assert "The DAG processor asks the timetable" in text(admin.get(f"/backfills/{row.pk}/"))
+
+
 def test_its_next_run_says_why_it_waits(admin: Client, sales: DagModel) -> None:
     factory.make_job()
     row = make(sales, [("created", "running"), ("created", "queued")], max_active_runs=1)
