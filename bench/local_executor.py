@@ -2,7 +2,8 @@
 
 The whole way: a DAG file is parsed, a run is made, the scheduler's loop hands out, the local executor forks each
 attempt, the runner writes its end. One JSON line for N trivial tasks side by side (tasks_per_s), one for a chain
-(gap: from the last line of a task to the first line of its successor, as the tasks themselves see the clock).
+(gap: from the last line of a task to the first line of its successor, as the tasks themselves see the clock), one for a
+file whose import takes 400 ms (imports: how often that was paid).
 It uses a throw-away database on DATABASE_URL, else an embedded one. ``--peer FOLDER`` names a virtual environment with
 apache-airflow: its LocalExecutor is measured in the same run, on a tenth of the tasks.
 """
@@ -49,17 +50,30 @@ with DAG("chain", schedule=None):
         last = task
 """
 
+#: A file that takes 400 ms to import, as one with pandas does; it writes down each time that it is.
+SLOW_FILE = """
+import os, time
+from airflow.sdk import DAG
+from airflow.providers.standard.operators.python import PythonOperator
+
+with open({imports!r}, "a") as file:
+    file.write(f"{{os.getpid()}}\\n")
+time.sleep(0.4)
+with DAG("slow_import", schedule=None, max_active_tasks=100_000):
+    for n in range({tasks}):
+        PythonOperator(task_id=f"s{{n}}", python_callable=lambda: None)
+"""
+
 
 def store_dags(folder: Path) -> None:
-    """Parse the file in a child, as the DAG processor does, and store its DAGs."""
+    """Parse the files in a child, as the DAG processor does, and store their DAGs."""
     from scheduler_app.engine.dag import from_doc
     from scheduler_app.supervisor.parsing import ParsePool
     from tests import rows
 
     pool = ParsePool(1, 60.0, 0, environ=os.environ, monotonic=time.monotonic)
-    path = folder / "bench_dag.py"
-    for parse in pool.run([(str(path), str(folder))]):
-        document = parse.document or {}
+    for parse in pool.run([(str(path), str(folder)) for path in sorted(folder.glob("*.py"))]):
+        document, path = parse.document or {}, Path(parse.path)
         if document.get("import_error") or not document["dags"]:
             raise SystemExit(f"the DAG file cannot be parsed: {document}")
         for dag in document["dags"]:
@@ -138,6 +152,9 @@ def main() -> None:
         (folder / "bench_dag.py").write_text(
             DAG_FILE.format(ledger=str(ledger), tasks=options.tasks, chain=options.chain)
         )
+        (folder / "bench_slow_dag.py").write_text(
+            SLOW_FILE.format(imports=str(Path(home) / "imports"), tasks=options.tasks // 4)
+        )
         os.environ["SCHEDULER_HOME"] = home
         os.environ["SCHEDULER_PARALLELISM"] = str(options.slots)
         with throwaway("local"):
@@ -178,6 +195,15 @@ def measure(options: argparse.Namespace, folder: Path, ledger: Path) -> None:
     chain = run_dag("chain", conf(), options.chain)
     chain |= {"shape": f"chain_{options.chain}", "tasks_per_s": round(options.chain / chain["seconds"], 1)}
     print(json.dumps(chain | gap_percentiles(ledger)))
+    imports = ledger.with_name("imports")
+    parsed = len(imports.read_text().splitlines())
+    slow = run_dag("slow_import", conf(), options.tasks // 4)
+    slow |= {
+        "shape": f"import_400ms_{options.tasks // 4}",
+        "tasks_per_s": round(options.tasks // 4 / slow["seconds"], 1),
+        "imports": len(imports.read_text().splitlines()) - parsed,
+    }
+    print(json.dumps(slow))
 
 
 if __name__ == "__main__":
