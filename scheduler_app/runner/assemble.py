@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 
 from scheduler_app.conf import Conf
 from scheduler_app.engine.resources import Resources
+from scheduler_app.runner.contract import Listener, Options
 from scheduler_app.runner.identity import Identity
-from scheduler_app.runner.loop import Listener, Options, Runner
+from scheduler_app.runner.loop import Runner
 from scheduler_app.runner.sources import Sources
 from scheduler_app.supervisor.child import Clocks
 from scheduler_app.supervisor.children import Children, Limits

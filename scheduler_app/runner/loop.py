@@ -8,23 +8,22 @@ memory and is tried again while the attempts go on.
 from __future__ import annotations
 
 import logging
+import signal
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from django.db import Error
 
 from scheduler_app import attempt_log
 from scheduler_app.engine import resources
-from scheduler_app.engine.resources import Resources
 from scheduler_app.models import db, transitions
 from scheduler_app.runner import answers, heartbeats, outcomes
 from scheduler_app.runner.attempt import Attempt
 from scheduler_app.runner.buffers import Buffer
 from scheduler_app.runner.claims import Claim, claim
+from scheduler_app.runner.contract import Key, Listener, Options
 from scheduler_app.runner.database import Database, DatabaseAway
 from scheduler_app.runner.decide import Decision
 from scheduler_app.runner.identity import Identity
@@ -41,39 +40,11 @@ from scheduler_app.wire import WireError
 
 log = logging.getLogger(__name__)
 
-#: (task instance id, fence)
-Key = tuple[int, int]
-
 _TIDY_SECONDS = 5.0
 #: A process that said its last word and is not gone after this is killed.
 _LINGER_SECONDS = 5.0
 #: However many rows are taken from attempts, they ask no more often than this whether they are still wanted.
 _EARLY_BEAT_SECONDS = 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    slots: int
-    log_folder: Path
-    heartbeat_seconds: float
-    #: silent for so long, the scheduler may give a task to somebody else: our attempts of it must be gone by then
-    heartbeat_timeout_seconds: float
-    kill_grace_seconds: float
-    #: of tasks that name none of their own
-    limits: Resources = Resources()  # noqa: RUF009 - it cannot be changed
-
-
-class Listener(Protocol):
-    """Who handed out. ``done``: the slot is free, and nothing more will be written for it.
-
-    It is told after the commit: a scheduler that wakes up for a free slot must find the end that freed it.
-    """
-
-    def done(self, keys: Sequence[Key]) -> None: ...
-
-    def begun(self, keys: Sequence[Key]) -> None:
-        """These are claimed: whoever hands them out again is refused from now on."""
-        ...
 
 
 class Runner:
@@ -93,6 +64,8 @@ class Runner:
         self._sources = sources
         self._database = Database(clocks.monotonic)
         self._memory = OutOfMemory()
+        #: how often it had killed when we last looked
+        self._kills = self._memory.kills()
         self._waiting: deque[Key] = deque()
         self._running: dict[Key, Attempt] = {}
         #: said how they ended, or are gone; not written yet
@@ -218,9 +191,15 @@ class Runner:
         self._running.pop(attempt.key, None)
         if not attempt.reported:
             attempt.reported = True
-            self._ended.append((attempt, attempt.report(exit, self._memory.since(attempt.kills))))
+            self._ended.append((attempt, attempt.report(exit, self._out_of_memory(attempt, exit))))
         elif attempt.written:
             self._over.append(attempt)
+
+    def _out_of_memory(self, attempt: Attempt, exit: Exit) -> str:
+        if exit.code != -signal.SIGKILL:
+            return ""
+        self._kills = self._memory.kills()
+        return self._memory.since(attempt.kills)
 
     # The steps
 
@@ -295,9 +274,8 @@ class Runner:
         ours = {(item.ti_id, item.fence) for item in claims}
         if ours:
             self._listener.begun(sorted(ours))
-        kills = self._memory.kills() if claims else 0
         for item in claims:
-            self._launch(item, kills)
+            self._launch(item)
         refused = [key for key in keys if key not in ours]
         if refused:
             self._listener.done(refused)
@@ -317,8 +295,8 @@ class Runner:
             self._database.do(lambda now: _fail(ids, fences, now, reason))
             return []
 
-    def _launch(self, item: Claim, kills: int) -> None:
-        attempt = Attempt(item, self, self._options.limits, kills)
+    def _launch(self, item: Claim) -> None:
+        attempt = Attempt(item, self, self._options.limits, self._kills)
         item.start["limits"] = resources.document(self._options.limits)
         file = attempt_log.path(
             self._options.log_folder, item.dag_id, item.run_id, item.task_id, item.map_index, item.try_number
@@ -351,6 +329,7 @@ class Runner:
         if now >= self._next_tidy:
             self._next_tidy = now + _TIDY_SECONDS
             self._children.tidy()
+            self._kills = self._memory.kills()
 
     def _beat(self, monotonic: float) -> None:
         attempts = [attempt for attempt in self._running.values() if not attempt.reported]

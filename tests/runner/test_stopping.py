@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import psycopg2
@@ -11,9 +12,10 @@ from django.db import OperationalError
 
 from runner.conftest import Place, ti_of, until, xcom_of
 from scheduler_app import process_tree
+from scheduler_app.conf import Conf
 from scheduler_app.executors.inline import InlineExecutor
 from scheduler_app.models import db as database
-from scheduler_app.runner import outcomes
+from scheduler_app.runner import heartbeats, outcomes
 from tests import rows
 from tests.shapes import shape
 
@@ -191,3 +193,27 @@ def test_a_process_that_talks_nonsense_is_ended_and_the_others_go_on(place: Plac
     executor.accept(place.queued(run))
     executor.drain()
     assert rows.states(run) == {"babbles": "failed", "works": "success"}
+
+
+def test_an_attempt_ends_when_nobody_could_hear_that_it_lives_and_says_so(
+    place: Place, knobs: Conf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = place.file("@task\ndef work():\n    print('ready')\n    time.sleep(1000)\nwork()\n")
+    (run,) = rows.trigger(place.stored(shape("work"), path))
+    executor = InlineExecutor(replace(knobs, task_heartbeat_timeout_seconds=0.5))
+    executor.start(0)
+    try:
+        executor.accept(place.queued(run))
+        until(executor.step, lambda: "ready" in place.log(ti_of(run, "work"), 1))
+
+        def away(*_: Any) -> None:
+            raise OperationalError("server closed the connection unexpectedly")
+
+        monkeypatch.setattr(heartbeats, "beat", away)
+        monkeypatch.setattr(database, "close", lambda: None)
+        executor.drain()
+    finally:
+        executor.stop(0)
+    ti = ti_of(run, "work")
+    assert ti.state == "failed"
+    assert ti.reason.startswith("The database was away for longer than task_heartbeat_timeout_seconds. (")
