@@ -92,9 +92,15 @@ class DryRunView(Endpoint):
     needs = _ABOUT_RUNS
 
     def post(self, request: Request) -> Response:
-        plans = actions.preview(self.actor, _wanted(request), self.now)
+        wanted = _wanted(request)
+        plans = actions.preview(self.actor, wanted, self.now)
+        key_of = actions.partition_keys(wanted.dag_id)
         shown = [
-            {"logical_date": render.stamp(plan.logical_date), "partition_date": None, "partition_key": None}
+            {
+                "logical_date": render.stamp(plan.logical_date),
+                "partition_date": None,
+                "partition_key": key_of(plan.run_after),
+            }
             for plan in plans
         ]
         return Response({"backfills": shown, "total_entries": len(shown)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -51,6 +52,12 @@ def preview(actor: Actor, wanted: Wanted, now: datetime) -> list[RunPlan]:
     plans = _slots(dag, wanted, now)
     there = backfill.last_of(dag.dag_id, [plan.logical_date for plan in plans if plan.logical_date is not None])
     return [plan for plan in plans if _would_run(there.get(plan.logical_date), wanted)]  # type: ignore[arg-type]
+
+
+def partition_keys(dag_id: str) -> Callable[[datetime], str | None]:
+    """The key of the partition that a slot is, by when it is due; None for a DAG whose slots are none."""
+    dag = DagModel.objects.get(pk=dag_id)
+    return timetables.from_doc(dag.timetable or {"kind": "null"}).partition_key
 
 
 def create(actor: Actor, wanted: Wanted, now: datetime, *, reason: str | None = None) -> Backfill:

@@ -318,3 +318,13 @@ def test_a_backfill_whose_slots_are_still_to_be_listed_can_be_cancelled(scene: S
     row = create(scene)
     backfills.cancel(ANN, row.pk, scene.now)
     assert not Backfill.objects.waiting_for_slots().exists()
+
+
+def test_the_runs_of_a_partitioned_schedule_have_the_keys_of_their_partitions(scene: Scene) -> None:
+    dag = daily(scene)
+    dag.timetable = dag.timetable | {"partition": {"format": "%Y-%m-%d", "offset": -1}}
+    dag.save()
+    create(scene, 2, 4)
+    scene.settle()
+    keys = DagRun.objects.order_by("logical_date", "run_after").values_list("partition_key", flat=True)
+    assert list(keys) == ["2026-01-01", "2026-01-02", "2026-01-03"]

@@ -79,10 +79,14 @@ class Command(Verbs):
 
     def do_next(self, options: dict[str, Any]) -> None:
         dag = self._dag(options["dag_id"])
-        timetable = from_doc(dag.timetable or {"kind": "null"})
-        if not timetable.can_be_scheduled:
-            raise CommandError(f"{dag.dag_id} has no schedule in time: {timetable.summary or 'it is started by hand'}.")
-        plans = preview(timetable, schedules.schedule_facts(dag, self.now), min(options["count"], 1000))
+        try:
+            timetable = from_doc(dag.timetable or {"kind": "null"})
+            if not timetable.can_be_scheduled:
+                text = timetable.summary or "it is started by hand"
+                raise CommandError(f"{dag.dag_id} has no schedule in time: {text}.")
+            plans = preview(timetable, schedules.schedule_facts(dag, self.now), min(options["count"], 1000))
+        except ValueError as error:
+            raise CommandError(f"The schedule of {dag.dag_id} cannot say its next runs: {error}") from error
         self.show(
             [
                 {

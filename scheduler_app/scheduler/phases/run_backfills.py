@@ -20,6 +20,7 @@ from scheduler_app.models.creation import NewRun
 from scheduler_app.scheduler.phases.create_runs import graph_of
 from scheduler_app.scheduler.phases.start_runs import Queued, start_in_order
 from scheduler_app.scheduler.tick import Tick, backoff, error_text
+from scheduler_app.timetables import from_doc
 
 #: Slots of one backfill that one pass turns into runs.
 SLOTS = 64
@@ -152,4 +153,5 @@ def _new_run(row: Backfill, slot: BackfillSlot, graph: Graph, tick: Tick) -> New
         bundle_version=dag.bundle_version,
         creating_job_id=tick.job_id,
         backfill_id=row.pk,
+        partition_key=from_doc(dag.timetable or {"kind": "null"}).partition_key(slot.run_after),
     )
