@@ -1,8 +1,9 @@
 """What would run when: DAGs, pools and slots played forward on a virtual clock, and which limit makes whom wait.
 
-Every task is taken to succeed after its usual time, a mapped one to have one instance, a branch to take every way. Runs
-start in the order of their slots as ``max_active_runs`` lets them; tasks get slots from ``engine.admission``, in the
-order that the scheduler uses.
+It begins with an idle house. Every task is taken to succeed after its usual time, a mapped one to have one instance, a
+branch to take every way. Runs start in the order of their slots as ``max_active_runs`` lets them; tasks get slots from
+``engine.admission``, in the order that the scheduler uses. What happens at one instant happens in the order of the
+loop's phases, so that the same task comes first here and there.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 from scheduler_app.engine.admission import Candidate, Refusal, Room, admit
 from scheduler_app.engine.graph import Graph
 from scheduler_app.engine.limits import Allowance, decode, of_documents
-from scheduler_app.engine.run_plans import RunPlan
+from scheduler_app.engine.run_plans import MISFIRE_GRACE_SECONDS, Misfire, RunPlan
 
 #: Task instances that one forecast plays.
 MOST_TASKS = 20_000
@@ -34,6 +35,9 @@ class Planned:
     max_active_runs: int
     max_active_tasks: int
     seconds: Mapping[str, float]
+    #: of slots that fell due while ``max_active_runs`` were under way, as of those that nobody made in time
+    misfire: Misfire = "all"
+    misfire_limit: int | None = None
 
 
 @dataclass(slots=True)
@@ -50,6 +54,8 @@ class Timed:
     started_at: datetime | None = None
     ended_at: datetime | None = None
     waits: dict[str, float] = field(default_factory=dict)
+    #: a slot that gets no run: when there was room again, a later one was due
+    missed: bool = False
 
     @property
     def waited_seconds(self) -> float:
@@ -71,11 +77,15 @@ def forecast(
     slots: int,
     limits: Mapping[str, Allowance] | None = None,
     *,
+    now: datetime | None = None,
     max_active_tasks_per: Any = "run",
+    wide_after_seconds: float = 60.0,
 ) -> list[Timed]:
     """Every run and every task of the plans, in the order in which they began (what can never begin comes last).
 
     ``pools``: slots by name, -1 = without limit; ``slots``: of the executors; ``limits``: keyed ones, unused.
+    Slots that were missed run ``now`` (None: at their own time). Slots are kept for a wide task that has waited for
+    ``wide_after_seconds``.
 
     TooMuch says how to ask for less.
     """
@@ -89,10 +99,10 @@ def forecast(
         limits=dict(limits or {}),
         max_active_tasks_per=max_active_tasks_per,
     )
-    world = _World(room)
+    world = _World(room, wide_after_seconds)
     for dag in given:
         for plan in dag.plans:
-            world.expect(dag, plan)
+            world.expect(dag, plan, plan.due if now is None else max(plan.due, now))
     world.play()
     far = datetime.max.replace(tzinfo=next((one.ready_at.tzinfo for one in world.timed), None))
     return sorted(world.timed, key=lambda one: (one.started_at or far, one.ready_at, one.dag_id, one.task_id or ""))
@@ -105,6 +115,10 @@ class _Run:
     #: task → upstream tasks that have not ended
     missing: dict[str, int]
     unfinished: int
+    #: task → its place in the file
+    places: Mapping[str, int]
+    #: in the order in which runs are made
+    number: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -117,41 +131,63 @@ class _Task:
 
 
 class _World:
-    def __init__(self, room: Room) -> None:
-        self.room = room
+    def __init__(self, room: Room, wide_after: float) -> None:
+        self.room, self.wide_after = room, wide_after
         self.timed: list[Timed] = []
         #: a run that is due, a task that ends, or nothing: a rate that has room again
         self.events: list[tuple[datetime, int, _Run | _Task | None]] = []
         self.rate_at: datetime | None = None
         self.number = 0
+        self.runs = 0
+        self.places: dict[str, dict[str, int]] = {}
         self.queued: dict[str, list[_Run]] = defaultdict(list)
         self.running: dict[str, int] = defaultdict(int)
         self.waiting: list[_Task] = []
         self.refused: dict[int, str] = {}
         self.seen: datetime | None = None
 
-    def expect(self, dag: Planned, plan: RunPlan) -> None:
-        timed = Timed(dag.graph.dag.dag_id, plan.run_after, None, plan.due)
+    def expect(self, dag: Planned, plan: RunPlan, due: datetime) -> None:
+        timed = Timed(dag.graph.dag.dag_id, plan.run_after, None, due)
         self.timed.append(timed)
         missing = {task_id: len(above) for task_id, above in dag.graph.upstream.items()}
-        self._at(plan.due, _Run(dag, timed, missing, len(missing)))
+        places = self.places.setdefault(timed.dag_id, {task_id: n for n, task_id in enumerate(dag.graph.tasks)})
+        self._at(due, _Run(dag, timed, missing, len(missing), places))
 
     def play(self) -> None:
         while self.events:
             now = self.events[0][0]
             self._count_waits(now)
+            ended: list[_Task] = []
             while self.events and self.events[0][0] == now:
                 what = heapq.heappop(self.events)[2]
                 if isinstance(what, _Run):
                     self.queued[what.timed.dag_id].append(what)
                 elif what is not None:
-                    self._end(what, now)
-            self._start_runs(now)
-            self._admit(now)
+                    self._free(what)
+                    ended.append(what)
+            self._pass(ended, now)
         for task in self.waiting:  # nothing that happens will ever let them begin
             task.timed.waits.setdefault(self.refused[task.candidate.id], 0.0)
         for run in (run for runs in self.queued.values() for run in runs):
             run.timed.waits.setdefault(RUNS, 0.0)
+
+    @staticmethod
+    def _without_missed(runs: list[_Run], now: datetime) -> list[_Run]:
+        """Of the slots that fell due while there was no room, those that get a run after all."""
+        dag = runs[0].dag
+        if dag.misfire == "latest":
+            return runs[-1:]
+        if dag.misfire == "skip":
+            return [run for run in runs if run.timed.ready_at >= now - timedelta(seconds=MISFIRE_GRACE_SECONDS)]
+        return runs[-dag.misfire_limit :] if dag.misfire_limit else runs
+
+    def _pass(self, ended: Sequence[_Task], now: datetime) -> None:
+        """The loop's passes at one instant: runs start, those that end make room for others at the next pass."""
+        self._start_runs(now)
+        for task in ended:
+            self._over(task, now)
+        while self._admit(now) or self._start_runs(now):
+            pass  # the loop goes on while a pass has changed something
 
     def _at(self, when: datetime, what: _Run | _Task | None) -> None:
         self.number += 1
@@ -170,24 +206,32 @@ class _World:
             for run in runs:
                 run.timed.waits[RUNS] = run.timed.waits.get(RUNS, 0.0) + passed
 
-    def _start_runs(self, now: datetime) -> None:
-        for dag_id, runs in self.queued.items():
+    def _start_runs(self, now: datetime) -> int:
+        started = 0
+        for dag_id, runs in sorted(self.queued.items()):
+            if runs and self.running[dag_id] < runs[0].dag.max_active_runs:
+                kept = self._without_missed(runs, now)
+                for run in runs[: len(runs) - len(kept)]:
+                    run.timed.missed = True
+                runs[:] = kept
             while runs and self.running[dag_id] < runs[0].dag.max_active_runs:
                 run = runs.pop(0)
+                started += 1
+                self.runs += 1
                 self.running[dag_id] += 1
-                run.timed.started_at = now
+                run.timed.started_at, run.number = now, self.runs
                 for task_id in run.dag.graph.roots:
                     self._ready(run, task_id, now)
                 if not run.unfinished:
                     self._end_run(run, now)
+        return started
 
     def _ready(self, run: _Run, task_id: str, now: datetime) -> None:
         task = run.dag.graph.tasks[task_id]
         timed = Timed(run.timed.dag_id, run.timed.slot, task_id, now)
         self.timed.append(timed)
-        self.number += 1
         candidate = Candidate(
-            id=self.number,
+            id=run.number * MOST_TASKS + run.places[task_id],
             dag_id=run.timed.dag_id,
             run_id=id(run),
             task_id=task_id,
@@ -205,15 +249,14 @@ class _World:
         else:
             self.waiting.append(made)
 
-    def _admit(self, now: datetime) -> None:
-        rank: dict[str, int] = defaultdict(int)
-        ordered = []
-        for task in sorted(self.waiting, key=lambda one: (-one.weight, one.timed.ready_at, one.candidate.id)):
-            rank[task.timed.dag_id] += 1
-            ordered.append(((-task.weight, rank[task.timed.dag_id], task.timed.ready_at, task.candidate.id), task))
-        ordered.sort(key=lambda pair: pair[0])
+    def _admit(self, now: datetime) -> int:
         self._forget(now)
-        answer = admit([task.candidate for _, task in ordered], self.room)
+        overdue = now - timedelta(seconds=self.wide_after)
+        answer = admit(
+            [task.candidate._replace(overdue=task.timed.ready_at <= overdue) for task in self._in_order()], self.room
+        )
+        self.room.reserved.clear()
+        self.room.limits_reserved.clear()
         admitted = set(answer.admitted)
         self.refused = {key: refusal.code for key, refusal in answer.refused}
         for task in self.waiting:
@@ -223,6 +266,17 @@ class _World:
                 self._take(task, now)
         self.waiting = [task for task in self.waiting if task.candidate.id not in admitted]
         self._expect(answer.refused, now)
+        return len(admitted)
+
+    def _in_order(self) -> list[_Task]:
+        """Priority, rank among those of the same DAG and priority, age, id."""
+        rank: dict[tuple[str, int], int] = defaultdict(int)
+        ordered = []
+        for task in sorted(self.waiting, key=lambda one: (one.timed.ready_at, one.candidate.id)):
+            key = (task.timed.dag_id, task.weight)
+            rank[key] += 1
+            ordered.append(((-task.weight, rank[key], task.timed.ready_at, task.candidate.id), task))
+        return [task for _, task in sorted(ordered, key=lambda pair: pair[0])]
 
     def _forget(self, now: datetime) -> None:
         """What has left the window of a rate."""
@@ -249,7 +303,7 @@ class _World:
             self.rate_at = first
             self._at(first, None)
 
-    def _end(self, task: _Task, now: datetime) -> None:
+    def _free(self, task: _Task) -> None:
         c, room = task.candidate, self.room
         room.pool_used[c.pool] -= c.pool_slots
         room.executors[c.executor] += 1
@@ -260,7 +314,6 @@ class _World:
         for name, units in c.limits:
             if room.limits[name].per_seconds is None:
                 room.limits[name].used -= units
-        self._over(task, now)
 
     def _over(self, task: _Task, now: datetime) -> None:
         run = task.run

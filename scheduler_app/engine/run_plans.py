@@ -18,6 +18,7 @@ from scheduler_app.engine.timetable import DataInterval, Restriction, RunInfo, T
 #: ``latest``, or ``all`` (with a limit: the most recent ones). None follows the DAG: ``all`` with catch-up, else
 #: ``latest``, as Airflow does.
 Misfire = Literal["skip", "latest", "all"]
+MISFIRE_GRACE_SECONDS: Final = 60.0
 #: How far a schedule is walked for one answer; one that has more slots to offer is answered bit by bit.
 _MOST_STEPS: Final = 10_000
 
@@ -36,7 +37,7 @@ class ScheduleFacts(NamedTuple):
     #: with ``all``: at most so many missed slots; None = every one
     misfire_limit: int | None = None
     #: a slot that is late by no more is not missed: somebody was just about to create it
-    misfire_grace_seconds: float = 60.0
+    misfire_grace_seconds: float = MISFIRE_GRACE_SECONDS
     #: each run comes up to so many seconds after its slot; the key (the DAG's id) and the slot say how many
     jitter_seconds: float = 0.0
     jitter_key: str = ""

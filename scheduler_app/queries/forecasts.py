@@ -40,7 +40,17 @@ def planned(dags: Iterable[DagModel], now: datetime, until: datetime, unknown_se
         plans = _slots(dag, now, until)
         if graph is not None and plans:
             seconds = {task_id: usual[dag.dag_id].get(task_id, unknown_seconds) for task_id in graph.tasks}
-            found.append(Planned(graph, plans, dag.max_active_runs, dag.max_active_tasks, seconds))
+            found.append(
+                Planned(
+                    graph,
+                    plans,
+                    dag.max_active_runs,
+                    dag.max_active_tasks,
+                    seconds,
+                    misfire=dag.misfire_policy or ("all" if dag.catchup else "latest"),  # type: ignore[arg-type]
+                    misfire_limit=dag.misfire_limit,
+                )
+            )
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -111,3 +112,9 @@ def test_a_rate_lets_the_next_go_when_its_window_has_room() -> None:
 def test_a_limit_that_does_not_exist_is_waited_for_without_end() -> None:
     found = play(planned("a", 0, tasks={"a": {"limits": ({"name": "gone"},)}}))
     assert [(one.started_at, one.bound_by) for one in found if one.task_id] == [(None, "limit_unknown")]
+
+
+def test_a_schedule_that_does_not_catch_up_runs_the_latest_of_the_slots_that_found_no_room() -> None:
+    found = play(replace(planned("a", 0, 2, 4, 20, max_active_runs=1), misfire="latest"))
+    runs = [(one.slot, one.started_at, one.missed) for one in found if one.task_id is None]
+    assert runs == [(at(0), at(0), False), (at(4), at(10), False), (at(20), at(20), False), (at(2), None, True)]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from scheduler_app.models import DagRun, db, schedules
+from scheduler_app.models import DagModel, DagRun, db, schedules
 from tests.scheduler.scene import Scene
 from tests.shapes import shape
 
@@ -71,3 +71,19 @@ def test_paused_dags_are_left_out_unless_they_are_named(now: Scene) -> None:
 def test_a_dag_that_is_not_there_is_named(now: Scene) -> None:
     with pytest.raises(CommandError, match="no DAG 'gone'"):
         simulate("gone")
+
+
+def test_a_slot_that_was_missed_runs_now_and_not_in_the_past(now: Scene) -> None:
+    hourly(now)
+    DagModel.objects.update(start_date=now.now - timedelta(days=2))
+    late = simulate("--days", "0.01")[0]
+    second = now.now.replace(microsecond=0)
+    assert datetime.fromisoformat(late["slot"]) <= second <= datetime.fromisoformat(late["starts"])
+
+
+def test_where_nothing_is_to_run_a_sentence_says_so(now: Scene) -> None:
+    now.dag(shape("a"))
+    out = io.StringIO()
+    call_command("simulate", stdout=out)
+    assert out.getvalue().startswith("No schedule of an unpaused DAG (name others to see theirs) has a run until")
+    assert simulate() == []

@@ -26,6 +26,8 @@ WAITS, COUNTS, BRANCHES = "wait", "count", "branch"
 
 #: Keyed limits: how much there is, and in how many seconds (None: at once). The file of ``limited`` declares them.
 LIMITS: dict[str, tuple[int, float | None]] = {"crm": (3, None), "mail": (3, 10.0)}
+#: Slots of each executor.
+SLOTS = 5
 POOLS = {"default_pool": 6, "narrow": 3, "kept": 2}
 #: Pools in which a deferred task keeps its slots.
 KEEPING = frozenset({"kept"})

@@ -7,8 +7,9 @@ so a wrong commit is found even where the next one hides it.
 * I1: every hand-out raises the fence by one; a fence starts once; a report moves the row of its own fence alone; a try
   is counted when it begins and never else; a retry only while tries are left, a failure only when none is.
 * I2: a hand-out that commits passes no limit in force: pools (with ``include_deferred``), ``max_active_tasks``,
-  ``max_active_tis_per_dag``, ``max_active_tis_per_dagrun``, keyed limits and rates; nor does a starting run pass
-  ``max_active_runs`` of its DAG or backfill. A limit that was lowered while a transaction was open binds the next one.
+  ``max_active_tis_per_dag``, ``max_active_tis_per_dagrun``, keyed limits and rates, executor slots; nor does a starting
+  run pass ``max_active_runs`` of its DAG or backfill. A limit that was lowered while a transaction was open binds the
+  next one.
 * I1, I3: a hand-out is stamped only when its executor has it; none is taken from a living scheduler that can hand over.
 * I6: a slot of a schedule gets its run once, in order.
 * I10: what a person's verb moved, and whatever left a finished state, has an audit row of the same transaction.
@@ -25,7 +26,7 @@ from scheduler_app.engine import states
 from scheduler_app.engine.limits import decode
 from scheduler_app.models import db
 
-from .cast import LIMITS
+from .cast import LIMITS, SLOTS
 
 if TYPE_CHECKING:
     from .world import World
@@ -50,7 +51,8 @@ BEGIN
         txid_current(), CASE WHEN OLD.state IS DISTINCT FROM NEW.state THEN 'task' ELSE 'stamp' END,
         NEW.id, NEW.dag_run_id, NEW.dag_id, NEW.task_id, NEW.moved_by, OLD.state, NEW.state, NEW.fence, OLD.fence,
         NEW.try_number, OLD.try_number, NEW.max_tries, OLD.first_start_date IS NULL, NEW.pool, NEW.pool_slots,
-        OLD.queued_by_job_id, NEW.max_active_tis_per_dag, NEW.max_active_tis_per_dagrun,
+        CASE NEW.moved_by WHEN 'queue' THEN NEW.queued_by_job_id ELSE OLD.queued_by_job_id END,
+        NEW.max_active_tis_per_dag, NEW.max_active_tis_per_dagrun,
         CASE NEW.moved_by WHEN 'queue' THEN NEW.queued_when ELSE OLD.handed_out_at END, NEW.limits);
     RETURN NULL;
 END $$;
@@ -285,6 +287,15 @@ class Ledger:
             here = [e for e in same if e.run_id == run]
             self._at_most(len(here), entry.per_run, f"instances of {task} in run {run} at once")
             self._keyed(entry, active)
+            self._slots_of(entry.job)
+
+    def _slots_of(self, job: int | None) -> None:
+        """A scheduler hands out no more than its executor can take: its living attempts, and what is on its way."""
+        world = self.world
+        taken = {(row.row_id, row.fence) for row in self.tasks.values() if row.target in states.OCCUPYING}
+        mine = taken & {(one.ti_id, one.fence) for one in world.attempts if one.owner == job}
+        sent = {(row.row_id, row.fence) for row in self.tasks.values() if row.verb == "queue" and row.job == job}
+        self._at_most(len(mine | (sent - world.accepted)), SLOTS, f"hand-outs of scheduler {job}")
 
     def _keyed(self, entry: Entry, active: Iterable[Entry]) -> None:
         """Named limits: units in use at once, or handed out within the window that ends with this hand-out."""

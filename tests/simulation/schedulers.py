@@ -14,13 +14,11 @@ from scheduler_app.scheduler.loop import Loop, Phase
 from scheduler_app.scheduler.tick import Tick
 
 from .attempts import Attempt
+from .cast import SLOTS
 from .deeds import Deed
 
 if TYPE_CHECKING:
     from .world import World
-
-#: Slots of each executor.
-SLOTS = 5
 
 
 class BrokerDown(Exception):

@@ -26,4 +26,6 @@ def test_no_seed_breaks_an_invariant(aside: Aside, first: int) -> None:
 
 def test_the_same_seed_gives_the_same_history(aside: Aside) -> None:
     first, again = (play(opened(7, aside), steps=200).history for _ in range(2))
+    differing = [number for number, lines in enumerate(zip(first, again, strict=False)) if lines[0] != lines[1]]
+    assert not differing, (first[differing[0] - 5 : differing[0] + 3], again[differing[0] : differing[0] + 3])
     assert first == again

@@ -47,10 +47,16 @@ class Command(Report):
                 forecasts.pool_slots(),
                 slots,
                 forecasts.limits(),
+                now=self.now,
                 max_active_tasks_per=conf().max_active_tasks_per,
+                wide_after_seconds=conf().wide_task_wait_seconds,
             )
         except TooMuch as error:
             raise CommandError(str(error)) from error
+        if not found and not self.as_json:
+            whose = "these DAGs" if wanted else "an unpaused DAG (name others to see theirs)"
+            self.stdout.write(f"No schedule of {whose} has a run until {until:%Y-%m-%d %H:%M} UTC.")
+            return
         self.show({"dag": _by_dag, "run": _by_run, "task": _by_task}[options["by"]](found))
 
 
@@ -90,8 +96,8 @@ def _by_dag(found: Iterable[Timed]) -> list[dict[str, Any]]:
 
 def _times(one: Timed) -> dict[str, Any]:
     return {
-        "starts": one.started_at or "never",
-        "ends": one.ended_at or "never",
+        "starts": one.started_at or ("missed" if one.missed else "never"),
+        "ends": one.ended_at or ("missed" if one.missed else "never"),
         "waits_seconds": round(one.waited_seconds, 1),
         "bound_by": one.bound_by,
     }
