@@ -39,8 +39,9 @@ class CursorPage(Page):
 
 def window(query: QueryDict) -> tuple[int, int]:
     """``limit`` (at most the setting ``api_page_limit``) and ``offset``. Raises NotValid."""
-    limit = params.get(query, "limit", params.whole, DEFAULT_LIMIT)
-    offset = params.get(query, "offset", params.whole, 0)
+    # airflowctl sends an empty limit where nobody gave one
+    limit = params.get(query, "limit", params.whole, DEFAULT_LIMIT) if query.get("limit") else DEFAULT_LIMIT
+    offset = params.get(query, "offset", params.whole, 0) if query.get("offset") else 0
     for name, value in (("limit", limit), ("offset", offset)):
         if value < 0:
             raise errors.not_valid(

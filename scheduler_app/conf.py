@@ -209,6 +209,9 @@ class Conf:
     )
     login_failure_seconds: int = knob(300, "Time over which failed logins are counted.", least=1)
     api_page_limit: int = knob(100, "Most rows of one page of an API list.", least=1)
+    action_task_instances: int = knob(
+        20_000, "Most task instances that one action of a person may clear, mark, note or delete.", least=1
+    )
     dag_access: str = knob(
         "", "Dotted path of a function (actor, verb) -> Q or None over DAGs: who may see and change which."
     )

@@ -168,22 +168,20 @@ class ClearRunsView(Endpoint):
         run_ids = self._runs(dag_id, body)
         if body["dry_run"]:
             wanted = selection.Wanted(dag_id, runs=run_ids, only_failed=body["only_failed"])
-            rows = list(queries.task_instances(selection.chosen(self.actor, wanted)))
-            return Response({"task_instances": documents.task_instances(rows), "total_entries": len(rows)})
-        with db.atomic():
-            for run_id in run_ids:
-                run_actions.clear_run(
-                    self.actor,
-                    dag_id,
-                    run_id,
-                    self.now,
-                    only_failed=body["only_failed"],
-                    only_new=body["only_new"],
-                    latest_version=bool(body.get("run_on_latest_version")),
-                    note=body.get("note"),
-                )
+            return Response(documents.task_instances_of(selection.picked(self.actor, wanted)))
+        self._clear(dag_id, run_ids, body)
         rows = list(queries.runs(access.runs(self.actor)).filter(dag_id=dag_id, run_id__in=run_ids).order_by("pk"))
         return Response({"dag_runs": [documents.run(row) for row in rows], "total_entries": len(rows)})
+
+    def _clear(self, dag_id: str, run_ids: list[str], body: dict[str, Any]) -> None:
+        latest = bool(body.get("run_on_latest_version"))
+        if not body["only_new"]:
+            how = {"only_failed": body["only_failed"], "latest_version": latest, "note": body.get("note")}
+            run_actions.clear_runs(self.actor, dag_id, run_ids, self.now, **how)
+            return
+        with db.atomic():
+            for run_id in run_ids:
+                run_actions.clear_run(self.actor, dag_id, run_id, self.now, only_new=True, note=body.get("note"))
 
     def _runs(self, dag_id: str, body: dict[str, Any]) -> list[str]:
         if body.get("dag_runs"):

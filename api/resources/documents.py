@@ -106,6 +106,13 @@ def run(row: DagRun) -> dict[str, Any]:
     }
 
 
+def task_instances_of(rows: Iterable[TaskInstance]) -> dict[str, Any]:
+    """The answer about task instances that an action picked, in a stable order."""
+    full = queries.task_instances(TaskInstance.objects.filter(pk__in=[row.pk for row in rows]))
+    found = task_instances(list(full.order_by("dag_run_id", "task_id", "map_index")))
+    return {"task_instances": found, "total_entries": len(found)}
+
+
 def task_instances(rows: list[TaskInstance]) -> list[dict[str, Any]]:
     """``TaskInstanceResponse`` of rows of ``queries.rows.task_instances``; at most two statements of its own."""
     names = TaskNames(row.dag_version_id for row in rows)

@@ -234,8 +234,7 @@ class RunClearView(Endpoint):
             ]
             return {"task_instances": fresh, "total_entries": len(fresh)}
         wanted = selection.Wanted(run.dag_id, runs=[run.run_id], only_failed=body["only_failed"])
-        rows = list(queries.task_instances(selection.chosen(self.actor, wanted)))
-        return {"task_instances": documents.task_instances(rows), "total_entries": len(rows)}
+        return documents.task_instances_of(selection.picked(self.actor, wanted))
 
 
 class RunsBatchBody(bodies.Body):

@@ -55,11 +55,7 @@ def _read_patch(request: Request) -> dict[str, Any]:
 
 
 def _answer(rows: list[TaskInstance]) -> Response:
-    keys = [row.pk for row in rows]
-    full = list(
-        queries.task_instances(TaskInstance.objects.filter(pk__in=keys)).order_by("dag_run_id", "task_id", "map_index")
-    )
-    return Response({"task_instances": documents.task_instances(full), "total_entries": len(full)})
+    return Response(documents.task_instances_of(rows))
 
 
 def named(rows: list[TaskInstance], wanted: selection.Wanted) -> list[TaskInstance]:
@@ -89,10 +85,10 @@ class _OneTask(Endpoint):
     def preview(self, wanted: selection.Wanted, body: dict[str, Any]) -> Response:
         if body.get("new_state"):
             return _answer(mark.would_change(self.actor, wanted, body["new_state"]))
-        return _answer(list(selection.chosen(self.actor, wanted)))
+        return _answer(selection.picked(self.actor, wanted))
 
     def act(self, wanted: selection.Wanted, body: dict[str, Any]) -> Response:
-        rows = list(selection.chosen(self.actor, wanted)) if not body.keys() & {"new_state", "note"} else []
+        rows = selection.picked(self.actor, wanted) if not body.keys() & {"new_state", "note"} else []
         if body.get("new_state"):
             rows = mark.mark(self.actor, wanted, body["new_state"], self.now)
         if "note" in body:
@@ -238,7 +234,7 @@ class ClearView(Endpoint):
             end_date=body.get("end_date"),
         )
         if body["dry_run"]:
-            return _answer(list(selection.chosen(self.actor, wanted)))
+            return _answer(selection.picked(self.actor, wanted))
         done = clear.clear(
             self.actor,
             wanted,

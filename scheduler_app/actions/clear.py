@@ -1,4 +1,4 @@
-"""Clear task instances: they run again. A preview is :func:`scheduler_app.actions.selection.chosen` itself."""
+"""Clear task instances: they run again. A preview is :func:`scheduler_app.actions.selection.picked` itself."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime
 
 from scheduler_app.access import Actor
 from scheduler_app.engine import states
-from scheduler_app.models import DagModel, DagRun, TaskInstance, Wake, db, following, transitions
+from scheduler_app.models import Audit, DagModel, DagRun, TaskInstance, Wake, db, following, transitions
 from scheduler_app.models.graphs import graphs_of
 
 from . import journal, permit, selection
@@ -44,7 +44,7 @@ def clear(
     permit.require(actor, "change", "task")
     with db.atomic():
         permit.dag_checked(actor, wanted.dag_id)
-        rows, runs = locked(lambda: list(selection.chosen(actor, wanted)))
+        rows, runs = locked(lambda: selection.picked(actor, wanted))
         if expect is not None and sorted(row.pk for row in rows) != sorted(expect):
             raise Conflict("What would be cleared changed since the preview. Look at it again.")
         if refuse_running and any(row.state in states.WITH_PROCESS for row in rows):
@@ -148,18 +148,22 @@ def _journal(
     by_run: dict[int, list[TaskInstance]] = {}
     for row in rows:
         by_run.setdefault(row.dag_run_id, []).append(row)
+    lines = []
     for run in runs:
         own = by_run.get(run.pk, [])
-        journal.record(
-            actor,
-            event,
-            now,
-            run=run,
-            task=own[0] if len(own) == 1 else None,
-            before={"run": run.state, "states": _count(own)},
-            after={"cleared": len(own)},
-            extra={"task_instances": journal.names(own), "only_failed": wanted.only_failed},
+        lines.append(
+            journal.line(
+                actor,
+                event,
+                now,
+                run=run,
+                task=own[0] if len(own) == 1 else None,
+                before={"run": run.state, "states": _count(own)},
+                after={"cleared": len(own)},
+                extra={"task_instances": journal.names(own), "only_failed": wanted.only_failed},
+            )
         )
+    Audit.objects.bulk_create(lines, batch_size=500)
 
 
 def _count(rows: list[TaskInstance]) -> dict[str, int]:

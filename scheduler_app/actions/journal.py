@@ -12,7 +12,12 @@ from scheduler_app.models import Audit, DagRun, TaskInstance
 NAMED = 50
 
 
-def record(
+def record(actor: Actor, event: str, now: datetime, **facts: Any) -> None:
+    """Writes one line; ``facts`` are those of :func:`line`."""
+    line(actor, event, now, **facts).save(force_insert=True)
+
+
+def line(
     actor: Actor,
     event: str,
     now: datetime,
@@ -24,9 +29,9 @@ def record(
     before: dict[str, Any] | None = None,
     after: dict[str, Any] | None = None,
     extra: dict[str, Any] | None = None,
-) -> None:
-    """Writes who did what to which object, why, and what it was before. ``before`` and ``after`` hold JSON values."""
-    Audit.objects.create(
+) -> Audit:
+    """Who did what to which object, why, and what it was before. ``before`` and ``after`` hold JSON values."""
+    return Audit(
         when=now,
         event=event,
         actor_kind=actor.kind,

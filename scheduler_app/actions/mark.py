@@ -20,7 +20,7 @@ VERBS = {states.SUCCESS: "mark_success", states.FAILED: "mark_failed", states.SK
 def would_change(actor: Actor, wanted: selection.Wanted, state: str) -> list[TaskInstance]:
     """The task instances whose state the mark would change: the preview of :func:`mark`."""
     _check(state)
-    return [row for row in selection.chosen(actor, wanted) if row.state != state]
+    return [row for row in selection.picked(actor, wanted) if row.state != state]
 
 
 def mark(
@@ -99,8 +99,11 @@ def _resume_followers(
 def _journal(
     actor: Actor, rows: list[TaskInstance], runs: list[DagRun], state: str, reason: str | None, now: datetime
 ) -> None:
+    by_run: dict[int, list[TaskInstance]] = {}
+    for row in rows:
+        by_run.setdefault(row.dag_run_id, []).append(row)
     for run in runs:
-        own = [row for row in rows if row.dag_run_id == run.pk]
+        own = by_run.get(run.pk, [])
         journal.record(
             actor,
             "patch_task_instance",

@@ -28,7 +28,7 @@ def note_tasks(actor: Actor, wanted: selection.Wanted, note: str | None, now: da
     permit.require(actor, "change", "task")
     with db.atomic():
         permit.dag_checked(actor, wanted.dag_id)
-        rows = list(selection.chosen(actor, wanted).select_related("dag_run"))
+        rows = selection.picked(actor, wanted, "dag_run")
         if not rows:
             raise Missing("No task instance was found")
         keys = [row.pk for row in rows]

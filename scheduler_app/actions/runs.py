@@ -88,6 +88,31 @@ def clear_run(
     return run
 
 
+def clear_runs(
+    actor: Actor,
+    dag_id: str,
+    run_ids: list[str],
+    now: datetime,
+    *,
+    only_failed: bool = False,
+    latest_version: bool = False,
+    note: str | None = None,
+) -> None:
+    """As :func:`clear_run`, many runs by the statements of one: 500 took 9,000. Raises the same, and Refused."""
+    permit.require(actor, "change", "run")
+    with db.atomic():
+        wanted = selection.Wanted(dag_id, runs=run_ids, only_failed=only_failed)
+        done = clear.clear(actor, wanted, now, latest_version=latest_version, event="clear_dag_run")
+        runs = DagRun.objects.filter(dag_id=dag_id, run_id__in=run_ids)
+        if not only_failed:
+            touched = {row.dag_run_id for row in done.task_instances}
+            empty = runs.filter(state__in=states.RUN_FINISHED).exclude(pk__in=touched)
+            transitions.runs("clear", list(empty.values_list("pk", flat=True)), now)
+        if note is not None:
+            runs.update(note=note or None, note_by=actor.name)
+        db.notify()
+
+
 def new_tasks(run: DagRun) -> list[str]:
     """Tasks of the DAG's newest version without an instance in the run: what ``only_new`` would add."""
     if run.dag.latest_version_id is None:

@@ -10,6 +10,7 @@ from django.db.models import Q, QuerySet
 
 from scheduler_app import access
 from scheduler_app.access import Actor
+from scheduler_app.conf import conf
 from scheduler_app.engine import states
 from scheduler_app.engine.graph import Graph
 from scheduler_app.models import DagModel, DagRun, TaskInstance
@@ -47,6 +48,19 @@ def chosen(actor: Actor, wanted: Wanted) -> QuerySet[TaskInstance]:
         some += [states.RUNNING] if wanted.only_running else []
         rows = rows.filter(state__in=some)
     return rows.order_by("dag_run_id", "task_id", "map_index")
+
+
+def picked(actor: Actor, wanted: Wanted, *related: str) -> list[TaskInstance]:
+    """As :func:`chosen`, as a list. Raises Refused where they are more than one action may be about."""
+    most = conf().action_task_instances
+    found = chosen(actor, wanted)
+    rows = list((found.select_related(*related) if related else found)[: most + 1])
+    if len(rows) > most:
+        raise Refused(
+            f"These are more than {most} task instances, the most for one action (setting action_task_instances)."
+            " Name fewer runs or tasks, a range of dates, or only the failed ones."
+        )
+    return rows
 
 
 def graph_for(dag: DagModel) -> Graph | None:

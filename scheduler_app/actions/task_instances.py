@@ -20,7 +20,7 @@ def delete(actor: Actor, wanted: selection.Wanted, now: datetime, *, reason: str
     permit.require(actor, "delete", "task")
     with db.atomic():
         permit.dag_checked(actor, wanted.dag_id)
-        keys = [row.pk for row in selection.chosen(actor, wanted)]
+        keys = [row.pk for row in selection.picked(actor, wanted)]
         locked = TaskInstance.objects.filter(pk__in=keys).order_by("pk")
         rows = list(locked.select_for_update(no_key=True, of=("self",)))
         if not rows:

@@ -31,7 +31,7 @@ def _show(ask: Ask, dag_id: str, problem: str) -> HttpResponse:
     asked = ask.request.POST if problem else ask.request.GET
     toggles = selection_form.TASK_TOGGLES if asked.get("task") else selection_form.RUN_TOGGLES
     wanted = selection_form.wanted(dag_id, asked, [name for name, _label in toggles])
-    rows = list(selection.chosen(ask.actor, wanted).select_related("dag_run"))
+    rows = selection.picked(ask.actor, wanted, "dag_run")
     return ask.show(
         "change.html",
         {

@@ -107,3 +107,7 @@ def test_a_bug_is_a_500_in_json_that_is_logged_with_its_traceback(http, monkeypa
     assert (answer.status_code, list(answer.json())) == (500, ["detail"])
     assert "a bug" not in answer.json()["detail"]
     assert any(record.exc_info and record.exc_info[0] is ZeroDivisionError for record in caplog.records)
+
+
+def test_an_empty_limit_is_none(etl, run, http):
+    assert http.get("dags/etl/dagRuns?limit=&offset=").json()["total_entries"] == 1

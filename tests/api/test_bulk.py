@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
 from scheduler_app.models import Audit, DagRun, Pool, Variable, transitions
 from tests import rows
-from tests.rows import T0
+from tests.rows import T0, at
 
 
 def test_pools_are_made_changed_and_deleted_by_one_request(http):
@@ -130,3 +134,49 @@ def test_an_asset_is_made_by_a_run_of_its_dag(http, etl):
     made = http.post(f"assets/{asset.pk}/materialize", {"conf": {"n": 2}}).json()
     assert (made["dag_id"], made["run_type"], made["conf"]) == ("etl", "asset_materialization", {"n": 2})
     assert made["dag_run_id"].startswith("asset_materialization__")
+
+
+def test_many_runs_are_cleared_by_the_statements_of_one(http, etl):
+    rows.trigger(etl, 12)
+    keys = list(DagRun.objects.values_list("pk", flat=True))
+    transitions.runs("start", keys, at(1))
+    transitions.runs("fail", keys, at(2))
+
+    def cost(run_ids):
+        body = {"dag_runs": [{"dag_run_id": run_id} for run_id in run_ids], "dry_run": False, "note": "again"}
+        with CaptureQueriesContext(connection) as caught:
+            answer = http.post("dags/etl/clearDagRuns", body)
+        assert answer.json()["total_entries"] == len(run_ids)
+        return len(caught)
+
+    few, many = cost(["run0", "run1"]), cost([f"run{n}" for n in range(2, 12)])
+    assert many == few
+    assert set(DagRun.objects.values_list("state", "note")) == {("queued", "again")}
+    assert Audit.objects.filter(event="clear_dag_run").count() == 12
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "dags/etl/clearTaskInstances", {"only_failed": False, "dry_run": True}),
+        ("POST", "dags/etl/clearTaskInstances", {"only_failed": False, "dry_run": False}),
+        ("POST", "dags/etl/clearDagRuns", {"dag_runs": [{"dag_run_id": "run0"}], "dry_run": False}),
+        ("POST", "dags/etl/dagRuns/run0/clear", {"dry_run": False}),
+        (
+            "PATCH",
+            "dags/etl/dagRuns/run0/taskInstances/extract",
+            {"new_state": "failed", "include_downstream": True, "note": "x"},
+        ),
+    ],
+)
+def test_an_action_on_more_task_instances_than_one_may_be_about_changes_nothing(
+    http, etl, run, settings, method, path, body
+):
+    settings.SCHEDULER = {**settings.SCHEDULER, "action_task_instances": 3}
+    answer = http(method, path, body)
+    assert answer.status_code == 400
+    assert "more than 3 task instances" in answer.json()["detail"]
+    assert "action_task_instances" in answer.json()["detail"]
+    assert Audit.objects.count() == 0
+    settings.SCHEDULER = {**settings.SCHEDULER, "action_task_instances": 4}
+    assert http(method, path, body).status_code == 200
