@@ -19,12 +19,13 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg2
 import requests
+from cryptography.fernet import Fernet
 
 ROOT = Path(__file__).resolve().parents[2]
 DAGS = Path(__file__).parent / "dags"
 #: What the files of that folder define.
 DAG_IDS = (
-    "orders_daily", "rates_broken", "rates_import", "rates_plain", "shelves_waiting", "stock_daily",
+    "invoices", "orders_daily", "rates_broken", "rates_import", "rates_plain", "shelves_waiting", "stock_daily",
     "stock_held", "stock_keys",
 )  # fmt: skip
 PASSWORD = "the-password-of-admin"
@@ -35,6 +36,7 @@ ENVIRONMENT = {
     "SCHEDULER_PARALLELISM": "8",
     "SCHEDULER_STOP_SECONDS": "5",
     "SCHEDULER_SECRET_KEY": "a key that protects nothing but a test",
+    "SCHEDULER_FERNET_KEYS": Fernet.generate_key().decode(),
 }
 
 
