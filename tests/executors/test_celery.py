@@ -125,7 +125,7 @@ def test_a_killed_worker_leaves_nobody_and_its_task_is_tried_again_elsewhere(
     wait_for(lambda: scheduler.lines() == ["begin p0"])
     workers.kill(first)
     ti = ti_of(run, "p0")
-    assert (ti.state, ti.reason.partition(".")[0]) == ("up_for_retry", "Its executor ended")
+    assert (ti.state, ti.reason.partition(".")[0]) == ("up_for_retry", "The Celery worker died")
     workers.start(2)
     release(scheduler, "p0")
     scheduler.hand_out(scheduler.queued(run, "p0"))
