@@ -24,6 +24,7 @@ from celery.concurrency.thread import TaskPool
 from celery.exceptions import Reject
 from celery.worker import state as worker_state
 from celery.worker.control import control_command
+from celery.worker.request import Request
 
 from scheduler_app.conf import Conf, conf
 from scheduler_app.executors.base import HandOut
@@ -45,7 +46,7 @@ _BEGUN, _DONE, _LOST = "begun", "done", "lost"
 
 
 class Busy(Exception):
-    """The hand-out was not taken: no slot came free, or the runner ended before it claimed it."""
+    """The hand-out was not taken, and goes back to the broker; the text says why."""
 
 
 class WorkerRunner(LocalExecutor):
@@ -99,7 +100,7 @@ class Hands:
             if key in self._heard:
                 return  # delivered twice, and it runs here
             if not self._changed.wait_for(lambda: self._free > 0 or self._stopping, _SLOT_SECONDS) or self._stopping:
-                raise Busy
+                raise Busy("No slot is free here.")
             if key in self._forgotten:
                 return
             self._free -= 1
@@ -109,7 +110,7 @@ class Hands:
         try:
             said = self._first_word(key, heard)
             if said == _LOST:
-                raise Busy
+                raise Busy("It was not claimed: the database is away, or the runner ended.")
             if said == _BEGUN:
                 claimed()
                 heard.get()
@@ -229,7 +230,27 @@ def _check_command(options: dict[str, Any] | None = None, **_: Any) -> None:
         sys.exit("This worker brings its own pool, with a process for each task: start it without --pool (-P).")
 
 
-@shared_task(name=TASK, bind=True, acks_late=True, ignore_result=True)
+class HandOutRequest(Request):
+    """A message that may be answered twice: what a lost connection brings again has the id of the first delivery.
+
+    Kombu raises at the second answer, in the loop of the worker, which ends by that.
+    """
+
+    def __init__(self, message: Any, **options: Any) -> None:
+        super().__init__(message, **options)
+        for name in ("ack", "reject"):
+            setattr(message, name, _once(message, getattr(message, name)))
+
+
+def _once(message: Any, answer: Callable[..., None]) -> Callable[..., None]:
+    def call(*args: Any, **options: Any) -> None:
+        if not message.acknowledged:
+            answer(*args, **options)
+
+    return call
+
+
+@shared_task(name=TASK, bind=True, acks_late=True, ignore_result=True, Request=HandOutRequest)
 def hand_out(self: Task, ti_id: int, fence: int) -> None:
     """Start one hand-out, and wait for its end."""
     request_id = self.request.id
@@ -238,7 +259,7 @@ def hand_out(self: Task, ti_id: int, fence: int) -> None:
     try:
         _hands.run((ti_id, fence), lambda: _acknowledge(request_id))
     except Busy as error:
-        raise Reject("No slot is free here.", requeue=True) from error
+        raise Reject(str(error), requeue=True) from None
 
 
 def _acknowledge(request_id: str) -> None:

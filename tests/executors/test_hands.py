@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
+from celery import current_app
+from kombu.message import Message
 
 from scheduler_app.conf import Conf
 from scheduler_app.executors import celery_worker
 from scheduler_app.executors.base import HandOut, Lost
-from scheduler_app.executors.celery_worker import Busy, Hands, Key
+from scheduler_app.executors.celery_worker import Busy, HandOutRequest, Hands, Key
+
+log = logging.getLogger(__name__)
 
 KEY = (7, 1)
 
@@ -86,3 +91,25 @@ def test_one_that_is_claimed_while_it_is_asked_back_goes_on(hands: Hands, monkey
     runner.tell(KEY, "done")
     thread.join(10)
     assert not thread.is_alive()
+
+
+def test_a_message_is_answered_once_however_often_it_is_asked_for() -> None:
+    message = Message(body="{}", channel=Channel(), delivery_tag=5, headers={"id": "7-1", "task": "t"})
+    HandOutRequest(message, app=current_app, task=celery_worker.hand_out, body=([7, 1], {}, {}), decoded=True)
+    message.ack_log_error(log, ())
+    message.ack_log_error(log, ())
+    message.reject_log_error(log, (), requeue=True)
+    assert message.channel.answers == [("ack", 5)]
+
+
+class Channel:
+    no_ack_consumers = None
+
+    def __init__(self) -> None:
+        self.answers: list[tuple[str, int]] = []
+
+    def basic_ack(self, tag: int, multiple: bool = False) -> None:
+        self.answers.append(("ack", tag))
+
+    def basic_reject(self, tag: int, requeue: bool = False) -> None:
+        self.answers.append(("reject", tag))
