@@ -193,10 +193,16 @@ def read(file: Path, offset: int = 0, limit: int = 5_000_000) -> tuple[list[dict
             data = handle.read(limit)
     except FileNotFoundError:
         return [], offset
+    lines, length = complete_lines(data, limit)
+    return lines, offset + length
+
+
+def complete_lines(data: bytes, limit: int) -> tuple[list[dict[str, Any]], int]:
+    """The complete lines at the begin of a part of at most `limit` bytes, and how many bytes they are."""
     end = data.rfind(b"\n") + 1
     if end == 0 and len(data) == limit:
         end = len(data)
-    return [_parse(line) for line in data[:end].splitlines()], offset + end
+    return [_parse(line) for line in data[:end].splitlines()], end
 
 
 def _parse(line: bytes) -> dict[str, Any]:

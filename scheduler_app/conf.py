@@ -191,6 +191,22 @@ class Conf:
         "DAG folder as on the DAG processor's machine.",
     )
 
+    # Logs
+    log_store: str = knob(
+        "",
+        "Where logs of tasks are kept besides the machine that writes them: a URL of fsspec (s3://bucket/logs, "
+        "gs://bucket/logs, file:///mnt/logs; its driver, s3fs or gcsfs, must be installed), or database. Empty: Celery "
+        "workers use the database, others keep theirs.",
+    )
+    log_upload_seconds: float = knob(3.0, "Time between two pieces of a log that grows.", least=0.1)
+    log_database_mb: int = knob(16, "Most of one log that is kept in the database.", least=1)
+    log_days: int = knob(90, "Days that logs are kept, here and in the log store; 0 is for ever.", least=0)
+    bundle_days: int = knob(
+        30, "Days that a version of the DAG folder is kept which no DAG and no run refers to; 0 is for ever.", least=0
+    )
+    callback_days: int = knob(30, "Days that callbacks which have ended are kept; 0 is for ever.", least=0)
+    audit_days: int = knob(0, "Days that the audit is kept; 0 is for ever.", least=0)
+
     # Secrets
     fernet_keys: tuple[str, ...] = knob((), "Keys for stored secrets, newest first.", secret=True)
     metrics_token: str = knob(

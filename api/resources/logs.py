@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from scheduler_app import access, attempt_log
 from scheduler_app.conf import conf
 from scheduler_app.engine import states
+from scheduler_app.log_store.reading import Source, open_log
 from scheduler_app.models import TaskInstance
 
 from .. import errors, params
@@ -41,32 +42,37 @@ class LogView(Endpoint):
         row = visible_task(self.actor, dag_id, dag_run_id, task_id, index)
         if number < 1 or number > max(row.try_number, _tries(self.actor, row)):
             raise errors.Problem(404, f"TaskInstance not found: it has no try {number}.")
-        file = attempt_log.path(conf().log_folder, dag_id, dag_run_id, task_id, index, number)
+        source = _opened(attempt_log.path(conf().log_folder, dag_id, dag_run_id, task_id, index, number))
         ended = number < row.try_number or row.state in states.FINISHED
         if asks_for(request, "application/x-ndjson"):
-            return StreamingHttpResponse(_stream(file, start), content_type="application/x-ndjson")
-        lines, offset, more = _read(file, start, MOST if full else CHUNK)
+            return StreamingHttpResponse(_stream(source, start), content_type="application/x-ndjson")
+        lines, offset, more = _read(source, start, MOST if full else CHUNK)
         return Response(
             {
-                "content": lines if lines or start else [_empty(file, number)],
+                "content": lines if lines or start else [_empty(source, number)],
                 "continuation_token": None if ended and not more else signing.dumps(offset, salt=_SALT),
             }
         )
 
 
-def _read(file: Path, offset: int, most: int) -> tuple[list[dict[str, Any]], int, bool]:
-    """Lines from an offset on, where they end, and whether there are more in the file already."""
-    lines, end = attempt_log.read(file, offset, most)
+def _opened(file: Path) -> Source | None:
     try:
-        more = end < file.stat().st_size and end > offset
-    except OSError:
-        more = False
-    return [_shown(line) for line in lines], end, more
+        return open_log(conf(), file)
+    except OSError as error:
+        raise errors.Problem(503, f"The log store cannot be asked now: {error}") from error
 
 
-def _stream(file: Path, offset: int) -> Iterator[str]:
+def _read(source: Source | None, offset: int, most: int) -> tuple[list[dict[str, Any]], int, bool]:
+    """Lines from an offset on, where they end, and whether there are more already."""
+    if source is None:
+        return [], offset, False
+    lines, length = attempt_log.complete_lines(source.read(offset, most), most)
+    return [_shown(line) for line in lines], offset + length, 0 < length < source.size - offset
+
+
+def _stream(source: Source | None, offset: int) -> Iterator[str]:
     while True:
-        lines, end, more = _read(file, offset, CHUNK)
+        lines, end, more = _read(source, offset, CHUNK)
         for line in lines:
             yield json.dumps(line) + "\n"
         if not more:
@@ -79,12 +85,10 @@ def _shown(line: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in line.items() if not (key == "timestamp" and value is None)}
 
 
-def _empty(file: Path, number: int) -> dict[str, Any]:
-    if file.exists():
+def _empty(source: Source | None, number: int) -> dict[str, Any]:
+    if source is not None:
         return {"event": f"Try {number} has written nothing yet."}
-    return {
-        "event": f"No log of try {number} on this machine: it has not started, ran elsewhere, or its log was removed."
-    }
+    return {"event": f"No log of try {number} here or in the log store: it has not started, or its log was removed."}
 
 
 def _offset(token: str | None) -> int:

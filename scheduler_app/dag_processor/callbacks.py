@@ -14,6 +14,9 @@ from typing import Any
 
 from scheduler_app import attempt_log, metrics
 from scheduler_app.conf import Conf
+from scheduler_app.log_store import stores
+from scheduler_app.log_store.keeper import Keeper
+from scheduler_app.log_store.pieces import CALLBACK
 from scheduler_app.models import Callback, db
 from scheduler_app.runner import answers
 from scheduler_app.runner.buffers import Buffer
@@ -28,6 +31,8 @@ log = logging.getLogger(__name__)
 _MEGABYTE = 1024 * 1024
 #: An idle base gives its memory back.
 _BASE_IDLE_SECONDS = 60.0
+#: What it may take at its end to ship the last lines of logs.
+_LOGS_SECONDS = 5.0
 
 
 class CallbackRunner:
@@ -41,6 +46,9 @@ class CallbackRunner:
         self._used_at = monotonic()
         self._running: list[_Running] = []
         self._ended: list[_Running] = []
+        store = stores.of_writers(conf, is_worker=False)
+        self._keeper = Keeper(conf, store, CALLBACK, self._clocks.wall, monotonic)
+        self._keeper.start()
 
     @property
     def busy(self) -> bool:
@@ -88,6 +96,7 @@ class CallbackRunner:
             self._base.stop()
             self._base = None
         self._events.close()
+        self._keeper.stop(_LOGS_SECONDS)
 
     # ── one callback ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -105,9 +114,11 @@ class CallbackRunner:
 
     def _fork(self, running: _Running, claim: Claim) -> None:
         base = self._running_base()
+        file = running.log_file = log_file(self._conf.log_folder, claim, running.row)
+        self._keeper.follow(file, claim.fence)
         child = Child(
             self._events,
-            log_file(self._conf.log_folder, claim, running.row),
+            file,
             self._conf.max_message_mb * _MEGABYTE,
             self._clocks,
             running,
@@ -149,6 +160,8 @@ class CallbackRunner:
         if error is not None:
             log.warning("Callback %s failed%s: %s", row, " and is tried again" if next_at else "", error)
         running.close(error)
+        if running.log_file is not None:
+            self._keeper.finish(running.log_file)
 
     def _running_base(self) -> Base:
         if self._base is None or not self._base.alive:
@@ -170,6 +183,7 @@ class _Running:
         self.row, self._timeout_seconds = row, timeout_seconds
         self.claim: Claim | None = None
         self.child: Child | None = None
+        self.log_file: Path | None = None
         self.home: Callable[[_Running], None] = lambda running: None
         self._outcome: dict[str, Any] | None = None
         self._exit_text = ""

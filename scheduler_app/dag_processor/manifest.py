@@ -8,6 +8,7 @@ import logging
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
+from scheduler_app.dag_processor.retention import BLOBS_LOCK
 from scheduler_app.models import BundleVersion, SourceBlob, db
 
 from .bundle import Bundle
@@ -88,13 +89,14 @@ class Manifests:
     def _store(self, bundle: Bundle, contents: Mapping[str, bytes], now: datetime) -> str:
         manifest = {path: digest for path, (_, digest) in sorted(self._hashes[bundle.name].items()) if digest}
         version = hashlib.sha256(json.dumps(manifest).encode()).hexdigest()
-        known = set(SourceBlob.objects.filter(pk__in=list(contents)).values_list("pk", flat=True))
-        missing = [
-            SourceBlob(sha256=digest, content=content)
-            for digest, content in sorted(contents.items())
-            if digest not in known
-        ]
         with db.atomic():
+            db.execute("SELECT pg_advisory_xact_lock(%s)", [BLOBS_LOCK])
+            known = set(SourceBlob.objects.filter(pk__in=list(contents)).values_list("pk", flat=True))
+            missing = [
+                SourceBlob(sha256=digest, content=content)
+                for digest, content in sorted(contents.items())
+                if digest not in known
+            ]
             SourceBlob.objects.bulk_create(missing, ignore_conflicts=True, batch_size=_BLOBS_A_STATEMENT)
             BundleVersion.objects.bulk_create(
                 [BundleVersion(bundle_name=bundle.name, version=version, manifest=manifest, created_at=now)],

@@ -24,6 +24,7 @@ from .bundle import EXAMPLES, Bundle, bundles_of
 from .callbacks import CallbackRunner
 from .mails import Mailer
 from .processor import Processor
+from .retention import Retention
 
 log = logging.getLogger(__name__)
 
@@ -105,6 +106,7 @@ class Loop:
         self._conf, self._bundles, self._lease = values, bundles, lease
         self._parser, self._runner, self._mailer = parser, runner, mailer
         self._rounds_left, self._limited, self._whole = num_parses, num_parses > 0, whole
+        self._retention = Retention(values, time.monotonic) if whole else None
         self._processor = Processor(values, parser, lease.guard)
         self._next_claim = self._next_scan = self._next_probe = 0.0
         self._parser_used = time.monotonic()
@@ -154,9 +156,15 @@ class Loop:
             self._next_scan = clock + self._conf.dag_dir_scan_seconds
             self._processor.look(db.clock(), every_file=self._limited)
             self._rounds_left -= 1
+        if self._retention is not None and self._owns_first():
+            self._retention.step(db.clock())
         self._processor.submit()
         self._wait(stop, clock)
         return self._limited and self._rounds_left <= 0 and not self._processor.busy and bool(self._processor.folders)
+
+    def _owns_first(self) -> bool:
+        """One processor of all sees to what is old: whoever owns the first bundle."""
+        return bool(self._bundles) and self._bundles[0].name in self._processor.folders
 
     def _serve_people_and_runs(self) -> None:
         """What somebody waits for: a parse by a person, a data interval, callbacks, mails."""

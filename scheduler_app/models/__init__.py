@@ -18,6 +18,7 @@ from .effect import Audit, Callback, Trigger
 from .favourite import Favourite
 from .job import Job
 from .limit import Limit, LimitUse
+from .log_piece import LogPiece
 from .pool import Pool
 from .run import DagRun, Wake
 from .secret import Connection, Variable
@@ -49,6 +50,7 @@ __all__ = [
     "Job",
     "Limit",
     "LimitUse",
+    "LogPiece",
     "ParseError",
     "Pool",
     "RenderedFields",

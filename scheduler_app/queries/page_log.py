@@ -7,13 +7,13 @@ died while it wrote, is shown as it stands.
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from scheduler_app import attempt_log
+from scheduler_app.log_store.reading import FileSource, Source
 
 #: Bytes of the file in one part of the page.
 PART_BYTES: Final = 256 * 1024
@@ -50,21 +50,22 @@ class Part:
         return self.end < self.size
 
 
-def read_part(path: Path, *, start: int | None = None, end: int | None = None) -> Part | None:
-    """The lines from ``start`` on, or those that lie before ``end``, or the last ones. None: there is no file.
+def read_part(log: Source | Path | None, *, start: int | None = None, end: int | None = None) -> Part | None:
+    """The lines from ``start`` on, or those that lie before ``end``, or the last ones. None: there is no log.
 
     Whole lines only: what follows the last line end is left for the next part, unless it alone fills a part.
     """
     try:
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            if start is None:
-                stop = size if end is None else min(end, size)
-                begin = _line_start(file, max(0, stop - PART_BYTES), stop)
-            else:
-                begin, stop = min(max(0, start), size), size
-            file.seek(begin)
-            data = file.read(min(PART_BYTES, stop - begin))
+        source = FileSource(log) if isinstance(log, Path) else log
+        if source is None:
+            return None
+        size = source.size
+        if start is None:
+            stop = size if end is None else min(end, size)
+            begin = _line_start(source, max(0, stop - PART_BYTES), stop)
+        else:
+            begin, stop = min(max(0, start), size), size
+        data = source.read(begin, min(PART_BYTES, stop - begin))
     except FileNotFoundError:
         return None
     if begin + len(data) < size or not data.endswith(b"\n"):
@@ -73,12 +74,11 @@ def read_part(path: Path, *, start: int | None = None, end: int | None = None) -
     return Part(_lines(data, begin), begin, begin + len(data), size)
 
 
-def _line_start(file: Any, at: int, stop: int) -> int:
+def _line_start(source: Source, at: int, stop: int) -> int:
     """The first byte after a line end at or behind ``at``; ``at`` itself when the part holds none."""
     if at == 0:
         return 0
-    file.seek(at - 1)
-    found = file.read(stop - at + 1).find(b"\n")
+    found = source.read(at - 1, stop - at + 1).find(b"\n")
     return at if found < 0 else min(at + found, stop)
 
 

@@ -8,6 +8,9 @@ from datetime import UTC, datetime
 
 from scheduler_app.conf import Conf
 from scheduler_app.engine.resources import Resources
+from scheduler_app.log_store import stores
+from scheduler_app.log_store.keeper import Keeper
+from scheduler_app.log_store.pieces import ATTEMPT
 from scheduler_app.runner.contract import Listener, Options
 from scheduler_app.runner.identity import Identity
 from scheduler_app.runner.loop import Runner
@@ -43,6 +46,7 @@ def runner(
     listener: Listener,
     *,
     own_sources: bool = False,
+    keeper: Keeper | None = None,
 ) -> Runner:
     """`own_sources`: DAG files come from the database; else they are where the DAG processor found them."""
     options = Options(
@@ -60,4 +64,11 @@ def runner(
             follow_newest=values.runs_follow_newest_version,
             readable_by_all=bool(values.task_user),
         )
-    return Runner(events, its_children, clocks(), identity, options, listener, its_sources)
+    return Runner(events, its_children, clocks(), identity, options, listener, its_sources, keeper)
+
+
+def keeper(values: Conf, *, is_worker: bool) -> Keeper:
+    """Of the logs of one runner; on each machine that has runners one of them sees to old logs too."""
+    own = clocks()
+    store = stores.of_writers(values, is_worker=is_worker)
+    return Keeper(values, store, ATTEMPT, own.wall, own.monotonic, sweeps=True)

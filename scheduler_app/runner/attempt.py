@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Protocol
 
 from scheduler_app.engine import resources, states
@@ -42,6 +43,8 @@ class Attempt:
         #: how often the kernel had killed for lack of memory when it began
         self.kills = kills
         self.child: Child | None = None
+        #: when somebody ships it
+        self.log_file: Path | None = None
         self.buffer = Buffer()
         self.outcome: dict[str, Any] | None = None
         #: its outcome waits to be written, or is

@@ -18,6 +18,7 @@ from django.db import Error
 
 from scheduler_app import attempt_log
 from scheduler_app.engine import resources
+from scheduler_app.log_store.keeper import Keeper
 from scheduler_app.models import db, transitions
 from scheduler_app.runner import answers, heartbeats, outcomes
 from scheduler_app.runner.attempt import Attempt
@@ -57,11 +58,14 @@ class Runner:
         options: Options,
         listener: Listener,
         sources: Sources | None = None,
+        keeper: Keeper | None = None,
     ) -> None:
         self._events, self._children, self._clocks = events, children, clocks
         self._identity, self._options, self._listener = identity, options, listener
         #: None: DAG files are where the DAG processor found them
         self._sources = sources
+        #: ships what the attempts write, where their logs do not stay on this machine
+        self._keeper = keeper
         self._database = Database(clocks.monotonic)
         self._memory = OutOfMemory()
         #: how often it had killed when we last looked
@@ -238,6 +242,8 @@ class Runner:
             self._listener.done([attempt.key for attempt in over])
             for attempt in over:
                 _close(attempt)
+                if self._keeper is not None and attempt.log_file is not None:
+                    self._keeper.finish(attempt.log_file)
 
     def _write_batch(self, reports: list[Report]) -> dict[int, Decision]:
         """One transaction; when a row makes it fail, halves until that row stands alone."""
@@ -302,6 +308,9 @@ class Runner:
             self._options.log_folder, item.dag_id, item.run_id, item.task_id, item.map_index, item.try_number
         )
         self._running[attempt.key] = attempt
+        if self._keeper is not None:
+            attempt.log_file = file
+            self._keeper.follow(file, item.fence)
         try:
             attempt.child = self._children.start(self._file(item), file, item.start, attempt)
         except DatabaseAway:

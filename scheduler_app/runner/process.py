@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 _LONGEST_SECONDS = 1.0
 #: After the executor's death: our last words to the database may take so long.
 _LAST_WORDS_SECONDS = 1.2
+#: What a runner may take at its end to ship the last lines of its logs; the next one on this machine ships the rest.
+_LOGS_SECONDS = 5.0
 #: Who started us, by the executor's name; anybody else is called the scheduler.
 _OWNERS = {"CeleryExecutor": "Celery worker"}
 
@@ -74,6 +76,7 @@ class RunnerProcess:
         self._owner = _OWNERS.get(options.executor, "scheduler")
         self._identity = Identity(options.job_type, options.executor, {**options.detail, "slots": slots})
         self._database = Database(self._clocks.monotonic)
+        self._keeper = assemble.keeper(values, is_worker=options.job_type == "CeleryWorkerJob")
         self._runner = assemble.runner(
             values,
             self._events,
@@ -82,6 +85,7 @@ class RunnerProcess:
             slots,
             self,
             own_sources=options.own_sources,
+            keeper=self._keeper,
         )
         self._bell = StopBell(self._events, self._runner.look_now)
         self._drain_until: float | None = None
@@ -96,6 +100,7 @@ class RunnerProcess:
         proc.outlive_parent()
         self._children.preload()
         self._begin()
+        self._keeper.start()
         while not self._gone and not (self._stopping and self._runner.idle):
             self._bell.arm()
             self._runner.step(_LONGEST_SECONDS)
@@ -107,6 +112,7 @@ class RunnerProcess:
             self._abandon()
         else:
             self._end()
+            self._keeper.stop(_LOGS_SECONDS)
 
     def done(self, keys: Sequence[tuple[int, int]]) -> None:
         self._tell("done", keys)

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from scheduler_app.conf import SECRET_ENVIRONMENT
 
 #: Everything that begins so is ours too: the settings of our Django project are nothing to a task.
-SECRET_PREFIXES = ("DJANGO_",)
+#: The drivers of the log store take their credentials from FSSPEC_….
+SECRET_PREFIXES = ("DJANGO_", "FSSPEC_")
 _MORE_SECRETS = ("SCHEDULER_FERNET_KEY", "PGPASSWORD", "PGPASSFILE")
 
 

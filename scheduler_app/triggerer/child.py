@@ -11,6 +11,7 @@ from typing import Any
 
 from scheduler_app import attempt_log
 from scheduler_app.attempt_log import LogWriter
+from scheduler_app.log_store.keeper import Keeper
 from scheduler_app.models import db
 from scheduler_app.runner import answers
 from scheduler_app.runner.buffers import Buffer
@@ -35,9 +36,10 @@ class TriggerChild:
         log_folder: Path,
         max_bytes: int,
         on_end: Callable[[TriggerChild, Exit], None],
+        keeper: Keeper | None = None,
     ) -> None:
         self._base, self._events, self._clocks = base, events, clocks
-        self._log_folder, self._on_end = log_folder, on_end
+        self._log_folder, self._on_end, self._keeper = log_folder, on_end, keeper
         self.triggers: dict[int, Waiting] = {}
         self.results: list[Result] = []
         self.alive = True
@@ -69,7 +71,9 @@ class TriggerChild:
 
     def cancel(self, trigger_id: int) -> None:
         """Nobody waits for it any more."""
-        if self.triggers.pop(trigger_id, None) is not None:
+        waiting = self.triggers.pop(trigger_id, None)
+        if waiting is not None:
+            self._forget_log(waiting)
             self._send({"op": "cancel", "trigger": trigger_id})
 
     def stop(self) -> None:
@@ -106,7 +110,7 @@ class TriggerChild:
             self._finish(Result(waiting.trigger_id, end=end, claim=waiting.claim))
 
     def _finish(self, result: Result) -> None:
-        del self.triggers[result.trigger_id]
+        self._forget_log(self.triggers.pop(result.trigger_id))
         self.results.append(result)
 
     def _request(self, request: dict[str, Any]) -> None:
@@ -128,10 +132,7 @@ class TriggerChild:
 
     def _write_log(self, waiting: Waiting, level: str, logger: str, text: str) -> None:
         """Append to the log of the try that waits. A log that cannot be written stops nothing."""
-        claim = waiting.claim
-        file = attempt_log.path(
-            self._log_folder, claim.dag_id, claim.run_id, claim.task_id, claim.map_index, claim.try_number
-        )
+        claim, file = waiting.claim, self._log_of(waiting)
         try:
             descriptor = attempt_log.open_for_append(file)
         except OSError as error:
@@ -141,6 +142,18 @@ class TriggerChild:
             LogWriter(descriptor, self._clocks.wall).write(level, logger, text)
         finally:
             os.close(descriptor)
+        if self._keeper is not None:
+            self._keeper.follow(file, claim.fence)
+
+    def _log_of(self, waiting: Waiting) -> Path:
+        claim = waiting.claim
+        return attempt_log.path(
+            self._log_folder, claim.dag_id, claim.run_id, claim.task_id, claim.map_index, claim.try_number
+        )
+
+    def _forget_log(self, waiting: Waiting) -> None:
+        if self._keeper is not None:
+            self._keeper.finish(self._log_of(waiting))
 
     def _ended(self, exit: Exit) -> None:
         for message in self._control.receive() if not self._control.closed else ():

@@ -13,6 +13,9 @@ from datetime import UTC, datetime
 
 from scheduler_app import inspection, metrics
 from scheduler_app.conf import Conf, conf
+from scheduler_app.log_store import stores
+from scheduler_app.log_store.keeper import Keeper
+from scheduler_app.log_store.pieces import TRIGGER
 from scheduler_app.models import db
 from scheduler_app.models.lease import Lease, LeaseLost, bury_neighbours
 from scheduler_app.runner.stop_bell import StopBell
@@ -32,6 +35,8 @@ _DATABASE_RETRY_SECONDS = 2.0
 #: Longest time in which a signal to stop is not noticed.
 _NAP_SECONDS = 0.25
 _BASE_IDLE_SECONDS = 60.0
+#: What it may take at its end to ship the last lines of logs.
+_LOGS_SECONDS = 5.0
 #: Processes of its own that a trigger may lose before it counts as the cause.
 _LOST_ALONE = 2
 
@@ -88,6 +93,9 @@ class Triggerer:
         self._used_at = monotonic()
         self._results: list[Result] = []
         self._next_claim = self._next_renewal = self._database_retry = 0.0
+        store = stores.of_writers(values, is_worker=False)
+        self._keeper = Keeper(values, store, TRIGGER, self._clocks.wall, monotonic)
+        self._keeper.start()
         self._bell = StopBell(self._events, self._rung, db.TRIGGER_CHANNEL)
 
     @property
@@ -151,6 +159,7 @@ class Triggerer:
             self._base = None
         self._children.clear()
         self._events.close()
+        self._keeper.stop(_LOGS_SECONDS)
 
     def _wait_seconds(self, longest: float) -> float:
         if self._results and self._clocks.monotonic() >= self._database_retry:
@@ -237,6 +246,7 @@ class Triggerer:
                 self._conf.log_folder,
                 self._conf.max_message_mb * _MEGABYTE,
                 self._ended,
+                self._keeper,
             )
         return child
 

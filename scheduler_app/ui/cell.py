@@ -30,7 +30,7 @@ def context(ask: Ask, dag_id: str, run_id: str, task_id: str) -> dict[str, Any]:
     of_index = page_task.states_by_index(access.task_instances(ask.actor), dag_id, run_id, task_id)
     first = next((index for index, state in of_index.items() if state == worst(of_index.values())), None)
     instance = task.find(ask, dag_id, run_id, task_id, first)
-    part = page_log.read_part(log.file_of(instance, instance.try_number)) if instance.try_number else None
+    part = page_log.read_part(log.log_of(instance, instance.try_number)) if instance.try_number else None
     why = page_why.why_task(instance, ask.now, lease(), access.task_instances(ask.actor))
     return {
         "dag": instance.dag_run.dag,

@@ -45,5 +45,5 @@ def _tail(ask: Ask, dag: DagModel, failed: page_dag.FailedTask | None) -> list[p
     )
     if instance is None:
         return []
-    part = page_log.read_part(log.file_of(instance, failed.try_number))
+    part = page_log.read_part(log.log_of(instance, failed.try_number))
     return part.lines[-TAIL:] if part else []

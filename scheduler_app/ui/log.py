@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
-from pathlib import Path
 
-from django.http import FileResponse, Http404, HttpResponse
+from django.http import Http404, HttpResponse, StreamingHttpResponse
+from django.utils.http import content_disposition_header
 from django.utils.translation import gettext as _
 
 from scheduler_app import attempt_log
 from scheduler_app.conf import conf
 from scheduler_app.engine import states
+from scheduler_app.log_store.reading import Source, chunks, open_log
 from scheduler_app.models import TaskInstance
 from scheduler_app.queries import page_log, page_task
 
 from . import task
 from .page import Ask, page
 
+log = logging.getLogger(__name__)
 
-def file_of(instance: TaskInstance, try_number: int) -> Path:
-    """Where the log of a try lies."""
+
+def log_of(instance: TaskInstance, try_number: int) -> Source | None:
+    """The log of a try, wherever it lies. A store that cannot be asked has none for now."""
+    values = conf()
     run_id = instance.dag_run.run_id
-    return attempt_log.path(
-        Path(conf().log_folder), instance.dag_id, run_id, instance.task_id, instance.map_index, try_number
+    file = attempt_log.path(
+        values.log_folder, instance.dag_id, run_id, instance.task_id, instance.map_index, try_number
     )
+    try:
+        return open_log(values, file)
+    except Exception:
+        # whatever the driver of a remote store raises: the page stands all the same
+        log.exception("The log store cannot be asked for %s", file)
+        return None
 
 
 def offset(ask: Ask, name: str) -> int | None:
@@ -52,7 +63,7 @@ def part(ask: Ask, dag_id: str, run_id: str, task_id: str) -> HttpResponse:
     """The lines from byte ``?from=`` on. The answer's headers say where to go on, and whether more may come."""
     instance, chosen = _chosen(ask, dag_id, run_id, task_id)
     start = offset(ask, "from") or 0
-    read = page_log.read_part(file_of(instance, chosen.number), start=start)
+    read = page_log.read_part(log_of(instance, chosen.number), start=start)
     live = chosen.current and instance.state in states.WITH_PROCESS
     lines = at_least(read.lines, ask.request.GET.get("level", "")) if read else []
     response = ask.show("part/log_lines.html", {"lines": lines})
@@ -62,12 +73,12 @@ def part(ask: Ask, dag_id: str, run_id: str, task_id: str) -> HttpResponse:
 
 
 @page
-def download(ask: Ask, dag_id: str, run_id: str, task_id: str) -> HttpResponse | FileResponse:
-    """The file as it lies there: JSON lines, streamed."""
+def download(ask: Ask, dag_id: str, run_id: str, task_id: str) -> StreamingHttpResponse:
+    """All of it as it was written: JSON lines, streamed."""
     instance, chosen = _chosen(ask, dag_id, run_id, task_id)
-    try:
-        file = file_of(instance, chosen.number).open("rb")
-    except FileNotFoundError as error:
-        raise Http404(_("The log file is not on this machine.")) from error
-    name = f"{dag_id}.{task_id}.{chosen.number}.log"
-    return FileResponse(file, as_attachment=True, filename=name, content_type="application/x-ndjson")
+    source = log_of(instance, chosen.number)
+    if source is None:
+        raise Http404(_("The log is neither on this machine nor in the log store."))
+    disposition = content_disposition_header(True, f"{dag_id}.{task_id}.{chosen.number}.log")
+    headers = {"Content-Disposition": str(disposition), "Content-Length": str(source.size)}
+    return StreamingHttpResponse(chunks(source), content_type="application/x-ndjson", headers=headers)

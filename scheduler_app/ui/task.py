@@ -90,7 +90,7 @@ def log_context(ask: Ask, instance: TaskInstance, chosen: page_task.Try | None) 
     part = None
     if chosen is not None:
         start, end = log.offset(ask, "from"), log.offset(ask, "before")
-        part = page_log.read_part(log.file_of(instance, chosen.number), start=start, end=end)
+        part = page_log.read_part(log.log_of(instance, chosen.number), start=start, end=end)
     level = ask.request.GET.get("level", "")
     return {
         "part": part,

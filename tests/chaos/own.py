@@ -113,13 +113,14 @@ def redis(folder: Path) -> Broker:
 
 
 def rabbitmq(folder: Path) -> Broker:
-    """A node beside those that may run here. A message that nobody acknowledges for ten seconds ends its channel."""
+    """A node beside those that may run here. A message that nobody acknowledges for twenty seconds ends its
+    channel."""
     if not RABBITMQ.exists():
         raise Missing(f"RabbitMQ is not installed ({RABBITMQ})")
     port, node = _free_port(), f"chaos-{uuid.uuid4().hex[:8]}@localhost"
     config = folder / "rabbitmq.conf"
     config.write_text(
-        f"listeners.tcp.default = 127.0.0.1:{port}\nconsumer_timeout = 10000\n"
+        f"listeners.tcp.default = 127.0.0.1:{port}\nconsumer_timeout = 20000\n"
         "vm_memory_high_watermark.absolute = 512MB\ndisk_free_limit.absolute = 50MB\nlog.console = true\n"
     )
     (folder / "plugins").write_text("[].\n")
