@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('scheduler_app', '0017_callbacks_and_deadlines_listed'),
+        ('scheduler_app', '0018_backfill_slots_pending'),
     ]
 
     operations = [
