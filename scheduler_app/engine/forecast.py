@@ -18,6 +18,7 @@ from typing import Any
 from scheduler_app.engine.admission import Candidate, Refusal, Room, admit
 from scheduler_app.engine.graph import Graph
 from scheduler_app.engine.limits import Allowance, decode, of_documents
+from scheduler_app.engine.order import fair_order
 from scheduler_app.engine.run_plans import MISFIRE_GRACE_SECONDS, Misfire, RunPlan
 
 #: Task instances that one forecast plays.
@@ -80,6 +81,7 @@ def forecast(
     now: datetime | None = None,
     max_active_tasks_per: Any = "run",
     wide_after_seconds: float = 60.0,
+    ageing_seconds: float = 0.0,
 ) -> list[Timed]:
     """Every run and every task of the plans, in the order in which they began (what can never begin comes last).
 
@@ -99,7 +101,7 @@ def forecast(
         limits=dict(limits or {}),
         max_active_tasks_per=max_active_tasks_per,
     )
-    world = _World(room, wide_after_seconds)
+    world = _World(room, wide_after_seconds, ageing_seconds)
     for dag in given:
         for plan in dag.plans:
             world.expect(dag, plan, plan.due if now is None else max(plan.due, now))
@@ -127,12 +129,24 @@ class _Task:
     task_id: str
     timed: Timed
     candidate: Candidate
-    weight: int
+    priority_weight: int
+
+    @property
+    def id(self) -> int:
+        return int(self.candidate.id)
+
+    @property
+    def dag_id(self) -> str:
+        return self.timed.dag_id
+
+    @property
+    def scheduled_when(self) -> datetime:
+        return self.timed.ready_at
 
 
 class _World:
-    def __init__(self, room: Room, wide_after: float) -> None:
-        self.room, self.wide_after = room, wide_after
+    def __init__(self, room: Room, wide_after: float, ageing: float) -> None:
+        self.room, self.wide_after, self.ageing = room, wide_after, ageing
         self.timed: list[Timed] = []
         #: a run that is due, a task that ends, or nothing: a rate that has room again
         self.events: list[tuple[datetime, int, _Run | _Task | None]] = []
@@ -253,7 +267,11 @@ class _World:
         self._forget(now)
         overdue = now - timedelta(seconds=self.wide_after)
         answer = admit(
-            [task.candidate._replace(overdue=task.timed.ready_at <= overdue) for task in self._in_order()], self.room
+            [
+                task.candidate._replace(overdue=task.timed.ready_at <= overdue)
+                for task in fair_order(self.waiting, self.ageing)
+            ],
+            self.room,
         )
         self.room.reserved.clear()
         self.room.limits_reserved.clear()
@@ -267,16 +285,6 @@ class _World:
         self.waiting = [task for task in self.waiting if task.candidate.id not in admitted]
         self._expect(answer.refused, now)
         return len(admitted)
-
-    def _in_order(self) -> list[_Task]:
-        """Priority, rank among those of the same DAG and priority, age, id."""
-        rank: dict[tuple[str, int], int] = defaultdict(int)
-        ordered = []
-        for task in sorted(self.waiting, key=lambda one: (one.timed.ready_at, one.candidate.id)):
-            key = (task.timed.dag_id, task.weight)
-            rank[key] += 1
-            ordered.append(((-task.weight, rank[key], task.timed.ready_at, task.candidate.id), task))
-        return [task for _, task in sorted(ordered, key=lambda pair: pair[0])]
 
     def _forget(self, now: datetime) -> None:
         """What has left the window of a rate."""

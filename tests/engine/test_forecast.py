@@ -118,3 +118,17 @@ def test_a_schedule_that_does_not_catch_up_runs_the_latest_of_the_slots_that_fou
     found = play(replace(planned("a", 0, 2, 4, 20, max_active_runs=1), misfire="latest"))
     runs = [(one.slot, one.started_at, one.missed) for one in found if one.task_id is None]
     assert runs == [(at(0), at(0), False), (at(4), at(10), False), (at(20), at(20), False), (at(2), None, True)]
+
+
+def test_slots_are_given_in_the_order_that_the_scheduler_uses() -> None:
+    """Each DAG has its turn among tasks of one priority; with ageing, who waits longest goes before who is urgent."""
+    mixed = planned("h1; h2; l1", 0, dag_id="mixed", tasks={"h1": {"priority_weight": 2}, "h2": {"priority_weight": 2}})
+    other = planned("l2", 0, dag_id="other")
+    begins = tasks(play(mixed, other, slots=1))
+    assert sorted(begins, key=lambda name: begins[name][0]) == ["mixed.h1", "mixed.h2", "mixed.l1", "other.l2"]
+    late = planned("u", 5, 15, 25, 35, dag_id="urgent", max_active_runs=9, tasks={"u": {"priority_weight": 3}})
+    low = planned("l; m", 0, dag_id="low")
+    pools = {"default_pool": 9}
+    for ageing, begins_at in ((0.0, 50.0), (10.0, 30.0)):
+        found = tasks(forecast([low, late], pools, 1, ageing_seconds=ageing))
+        assert found["low.m"][0] == begins_at, ageing

@@ -50,6 +50,7 @@ class Command(Report):
                 now=self.now,
                 max_active_tasks_per=conf().max_active_tasks_per,
                 wide_after_seconds=conf().wide_task_wait_seconds,
+                ageing_seconds=conf().priority_ageing_seconds,
             )
         except TooMuch as error:
             raise CommandError(str(error)) from error
