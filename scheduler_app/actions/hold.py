@@ -5,8 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from django.db.models import QuerySet
+
 from scheduler_app.access import Actor
-from scheduler_app.models import DagModel, DagRun, TaskInstance, Wake, db
+from scheduler_app.engine import states
+from scheduler_app.models import DagModel, DagRun, TaskInstance, Wake, db, locks, transitions
 
 from . import journal, permit
 from .errors import Invalid
@@ -15,11 +18,14 @@ from .errors import Invalid
 def hold_run(
     actor: Actor, dag_id: str, run_id: str, now: datetime, *, why: str, until: datetime | None = None
 ) -> DagRun:
-    """No task of the run is started until it is released; what runs goes on. Raises Missing, Forbidden, Invalid."""
+    """No task of the run is started until it is released; what runs goes on, and what is handed out and has not begun
+    is taken back. Raises Missing, Forbidden, Invalid."""
     permit.require(actor, "change", "run")
     with db.atomic():
+        locks.keep_out_admission()
         run = permit.run_to_change(actor, dag_id, run_id)
         before = _hold(run, actor, why, until, now)
+        _take_back(TaskInstance.objects.filter(dag_run=run), now)
         if until is not None:
             run.next_check_at = min(filter(None, (run.next_check_at, until)))
             run.save(update_fields=["next_check_at"])
@@ -51,11 +57,14 @@ def hold_task(
     map_index: int = -1,
     until: datetime | None = None,
 ) -> TaskInstance:
-    """The task instance is not started until it is released; an attempt that runs goes on."""
+    """The task instance is not started until it is released; an attempt that runs goes on, a hand-out that has not
+    begun is taken back."""
     permit.require(actor, "change", "task")
     with db.atomic():
+        locks.keep_out_admission()
         task = permit.task_instance_to_change(actor, dag_id, run_id, task_id, map_index)
         before = _hold(task, actor, why, until, now)
+        _take_back(TaskInstance.objects.filter(pk=task.pk), now)
         run = task.dag_run
         if until is not None:
             run.next_check_at = min(filter(None, (run.next_check_at, until)))
@@ -115,6 +124,12 @@ def _hold(row: Any, actor: Actor, why: str, until: datetime | None, now: datetim
     row.held_at, row.held_by, row.held_why, row.held_until = now, actor.name, why.strip(), until
     row.save(update_fields=_FIELDS)
     return before
+
+
+def _take_back(tasks: QuerySet[TaskInstance], now: datetime) -> None:
+    """They are scheduled again, under which no claim of a runner holds; one that begins at this moment runs."""
+    queued = tasks.filter(state=states.QUEUED).order_by("pk").values_list("pk", flat=True)
+    transitions.tasks("unqueue", list(queued), now)
 
 
 def _release(row: Any) -> dict[str, Any] | None:

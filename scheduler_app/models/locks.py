@@ -10,11 +10,17 @@ from . import db
 
 BUNDLES = "SELECT pg_advisory_xact_lock('scheduler_job'::regclass::oid::int, 2)"
 ADMISSION = "SELECT pg_try_advisory_xact_lock('scheduler_task_instance'::regclass::oid::int, 1)"
+_NO_ADMISSION = "SELECT pg_advisory_xact_lock('scheduler_task_instance'::regclass::oid::int, 1)"
 
 
 def try_admission() -> bool:
     """Whether this transaction alone may admit now. A statement of its own, before anything is counted."""
     return bool(db.fetch(ADMISSION)[0][0])
+
+
+def keep_out_admission() -> None:
+    """Waits for the admission of this moment, and lets none begin before this transaction ends. First of all locks."""
+    db.execute(_NO_ADMISSION)
 
 
 def claim_bundles() -> None:

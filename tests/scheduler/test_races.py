@@ -6,6 +6,7 @@ Threads meet at a barrier *before* they commit, so that each works while the oth
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -15,7 +16,7 @@ import pytest
 from django.test import TransactionTestCase
 
 from scheduler_app import access, metrics
-from scheduler_app.actions import backfills
+from scheduler_app.actions import backfills, hold
 from scheduler_app.actions.assets import create_event
 from scheduler_app.models import (
     Asset,
@@ -351,6 +352,52 @@ def test_S_29_a_lost_connection_ends_no_phase_for_good(scene: Scene) -> None:
     assert loop.run_phase(Phase("sweep", cut), scene.a_tick()) == 0
     scene.tick()
     assert scene.states(run) == {"a": "queued"}
+
+
+@pytest.mark.parametrize("what", ["run", "task"])
+def test_a_hold_wins_over_the_admission_of_the_same_moment(scene: Scene, what: str) -> None:
+    """The admission is made and not committed when somebody holds the run: what it handed out is taken back."""
+    run = scene.run("a")
+    scene.phase("start_runs", "schedule_tasks")
+    admitted = threading.Event()
+    ann = access.system("person", "ann")
+
+    def admit() -> None:
+        with db.atomic():
+            assert RUN["queue_tasks"](scene.a_tick()) == 1
+            admitted.set()
+            deadline = time.monotonic() + PATIENCE
+            while not db.fetch("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"):
+                assert time.monotonic() < deadline, "the hold did not wait for the admission"
+
+    def hold_it() -> None:
+        assert admitted.wait(PATIENCE)
+        if what == "run":
+            hold.hold_run(ann, "dag", run.run_id, scene.now, why="wrong data")
+        else:
+            hold.hold_task(ann, "dag", run.run_id, "a", scene.now, why="wrong data")
+
+    together(admit, hold_it)
+    assert scene.states(run) == {"a": "scheduled"}
+    scene.settle()
+    assert (scene.states(run), scene.executor.handed) == ({"a": "scheduled"}, [])
+    if what == "run":
+        hold.release_run(ann, "dag", run.run_id, scene.now)
+    else:
+        hold.release_task(ann, "dag", run.run_id, "a", scene.now)
+    scene.tick()
+    assert scene.states(run) == {"a": "queued"}
+
+
+def test_a_hand_out_that_waits_when_its_run_is_held_does_not_start(scene: Scene) -> None:
+    run = scene.run("a; b")
+    scene.tick()
+    scene.begin(scene.task(run, "a"))
+    hold.hold_run(access.system("person", "ann"), "dag", run.run_id, scene.now, why="wait")
+    assert scene.begin(scene.task(run, "b"), fence=1) == 0
+    assert scene.end(scene.task(run, "a")) == 1
+    scene.settle()
+    assert scene.states(run) == {"a": "success", "b": "scheduled"}
 
 
 def test_S_42_a_pause_during_creation_is_not_undone(scene: Scene) -> None:
