@@ -129,7 +129,7 @@ def _hold(row: Any, actor: Actor, why: str, until: datetime | None, now: datetim
 def _take_back(tasks: QuerySet[TaskInstance], now: datetime) -> None:
     """They are scheduled again, under which no claim of a runner holds; one that begins at this moment runs."""
     queued = tasks.filter(state=states.QUEUED).order_by("pk").values_list("pk", flat=True)
-    transitions.tasks("unqueue", list(queued), now)
+    transitions.tasks("take_back", list(queued), now)
 
 
 def _release(row: Any) -> dict[str, Any] | None:

@@ -92,6 +92,8 @@ TASK_ACTIONS: Final[dict[str, tuple[frozenset[State], State]]] = {
     "clear": (frozenset(TASK_STATES) - WITH_PROCESS, NONE),
     # cleared while a process lives: it is told to stop, then goes on as "retry"
     "restart": (frozenset({RUNNING}), RESTARTING),
+    # somebody holds it: what is handed out and has not begun does not begin
+    "take_back": (frozenset({QUEUED}), SCHEDULED),
     "mark_success": (frozenset(TASK_STATES), SUCCESS),
     "mark_failed": (frozenset(TASK_STATES), FAILED),
     "mark_skipped": (frozenset(TASK_STATES), SKIPPED),

@@ -112,6 +112,7 @@ _TASK_SETS: dict[str, dict[str, str]] = {
         "external_executor_id": "NULL",
     },
     "unqueue": {"queued_when": "NULL", "handed_out_at": "NULL", "lost_hand_outs": "ti.lost_hand_outs + 1"},
+    "take_back": {"queued_when": "NULL", "handed_out_at": "NULL"},
     "start": {
         "try_number": "ti.try_number + CASE WHEN ti.first_start_date IS NULL THEN 1 ELSE 0 END",
         "first_start_date": "coalesce(ti.first_start_date, %(now)s)",

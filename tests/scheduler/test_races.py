@@ -141,6 +141,32 @@ def test_BC_19_S_31_S_32_two_schedulers_start_no_more_runs_than_may_be_active(sc
     assert runs[0].state == "running"
 
 
+def test_S_32_a_run_that_comes_before_the_one_that_is_being_started_does_not_start_beside_it(scene: Scene) -> None:
+    """Somebody triggers a run for an earlier time while another scheduler's start is not committed yet: that scheduler
+    has counted none, and this one would find a run that nobody has locked."""
+    dag = scene.dag(shape("a", max_active_runs=1))
+    scene.runs(dag, 1)
+    started, done = threading.Event(), threading.Event()
+
+    def start_the_first() -> int:
+        with db.atomic():
+            changed = RUN["start_runs"](scene.a_tick())
+            started.set()
+            assert done.wait(PATIENCE)
+        return changed
+
+    def start_another() -> int:
+        assert started.wait(PATIENCE)
+        try:
+            scene.runs(dag, 5, prefix="earlier")
+            return scene.phase("start_runs", job=scene.new_job())
+        finally:
+            done.set()
+
+    assert together(start_the_first, start_another) == [1, 0]
+    assert sorted(scene.run_states(dag)) == ["queued"] * 5 + ["running"]
+
+
 def test_two_schedulers_start_the_runs_of_different_dags_side_by_side(scene: Scene) -> None:
     dags = [scene.dag(shape("a", f"d{number}", max_active_runs=2)) for number in range(6)]
     for dag in dags:
