@@ -15,6 +15,8 @@ from scheduler_app.models import DagRun, TaskInstance, db
 
 #: Task instances on one page of a run.
 PAGE: Final = 500
+#: Failed tasks that the head of a failed run names.
+CULPRITS: Final = 3
 #: Runs that "usually" is taken from.
 USUAL_OF: Final = 20
 
@@ -75,6 +77,21 @@ def run_tasks(run_pk: int, *, state: str | None = None, page: int = 1) -> RunTas
     rows = [TaskRow(*record) for record in instances.order_by("id").values_list(*_FIELDS)[start : start + PAGE]]
     counts = [(name or "none", tally[name or "none"]) for name in states.TASK_STATES if (name or "none") in tally]
     return RunTasks(rows, counts, sum(tally.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class Culprit:
+    """A task that failed by itself, and not for another one."""
+
+    task_id: str
+    map_index: int
+    reason: str | None
+
+
+def first_failed(run_pk: int) -> list[Culprit]:
+    """The first :data:`CULPRITS` tasks of a run that failed, and one more if there are more. One query."""
+    rows = TaskInstance.objects.filter(dag_run_id=run_pk, state=states.FAILED).order_by("end_date", "id")
+    return [Culprit(*row) for row in rows.values_list("task_id", "map_index", "reason")[: CULPRITS + 1]]
 
 
 def usual_seconds(dag_id: str) -> float | None:

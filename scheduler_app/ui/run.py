@@ -6,6 +6,7 @@ from django.http import Http404, HttpResponse
 from django.utils.translation import gettext as _
 
 from scheduler_app import access
+from scheduler_app.engine import states
 from scheduler_app.models import DagRun
 from scheduler_app.queries import page_run, page_why
 
@@ -31,6 +32,7 @@ def show(ask: Ask, dag_id: str, run_id: str) -> HttpResponse:
     state = ask.request.GET.get("state")
     number = page_number(ask.request)
     tasks = page_run.run_tasks(run.pk, state=state, page=number)
+    culprits = page_run.first_failed(run.pk) if run.state == states.FAILED else []
     shown = dict(tasks.counts).get(state or "", 0) if state else tasks.total
     return ask.show(
         "run.html",
@@ -45,6 +47,8 @@ def show(ask: Ask, dag_id: str, run_id: str) -> HttpResponse:
             "pages": max(1, -(-shown // page_run.PAGE)),
             "usual": page_run.usual_seconds(dag_id) if run.state in ("running", "success") else None,
             "why": page_why.why_run(run, ask.now, lease(), access.task_instances(ask.actor)),
+            "culprits": culprits[: page_run.CULPRITS],
+            "more_culprits": len(culprits) > page_run.CULPRITS,
             "token": pulse.token if pulse else "",
             "deeds": [(name, label) for name, (label, _consequence) in task_bulk.DEEDS.items()],
         },

@@ -195,7 +195,7 @@ COSTS = {
     "/dags/dag_000/grid/": 6,
     "/dags/dag_000/graph/": 6,
     "/dags/dag_000/runs/": 5,
-    "/dags/dag_000/runs/r0/": 7,
+    "/dags/dag_000/runs/r0/": 8,
     "/dags/dag_000/runs/r0/tasks/check/": 10,
     "/search/?q=dag": 5,
     "/pools/": 8,
@@ -346,6 +346,19 @@ def test_a_run_shows_its_tasks_and_counts_them_by_state(admin: Client, sales: Da
     ]
     only = body(admin, "/dags/sales/runs/r1/?state=failed")
     assert re.findall(r'<a class="id" href="/dags/sales/runs/r1/tasks/(\w+)/"', only) == ["check"]
+
+
+def test_a_failed_run_names_the_tasks_that_failed_by_themselves_first(admin: Client, sales: DagRun) -> None:
+    TaskInstance.objects.filter(task_id="check").update(reason="\nKeyError: 'fx'\nTry 1 of 1 failed; no try is left.")
+    html = body(admin, "/dags/sales/runs/r1/")
+    told = re.findall(r'<ul class="names one culprits">(.*?)</ul>', html)[0]
+    assert re.sub(r"<[^>]+>", "", told) == "check failed: KeyError: &#x27;fx&#x27;"
+    names = [f"t{number}" for number in range(5)]
+    many = factory.make_dag("many", factory.spec("many", f"[{', '.join(names)}] >> last"))
+    factory.make_run(many, "r2", "failed", dict.fromkeys(names, "failed"))
+    told = re.findall(r'<ul class="names one culprits">(.*?)</ul>', body(admin, "/dags/many/runs/r2/"))[0]
+    assert re.findall(r"<li>(?:<a[^>]*>)?([\w ]+)", told) == ["t0", "t1", "t2", "and others"]
+    assert 'href="?state=failed"' in told
 
 
 def test_a_task_that_waits_says_for_what(admin: Client) -> None:
