@@ -16,7 +16,7 @@ import pytest
 from django.test import TransactionTestCase
 
 from scheduler_app import access, metrics
-from scheduler_app.actions import backfills, hold
+from scheduler_app.actions import backfills, hold, limits
 from scheduler_app.actions.assets import create_event
 from scheduler_app.models import (
     Asset,
@@ -26,6 +26,7 @@ from scheduler_app.models import (
     DagModel,
     DagRun,
     Deadline,
+    Limit,
     Pool,
     TaskInstance,
     Wake,
@@ -311,6 +312,31 @@ def test_BC_21_the_oldest_queued_run_is_not_overtaken_while_somebody_holds_it(sc
         assert other.state == "running"
     assert scene.phase("start_runs") == 1
     assert scene.run_states(dag) == ["running", "queued", "queued"]
+
+
+def test_I2_two_schedulers_hand_out_no_more_of_a_limit_or_a_rate_than_there_is(scene: Scene) -> None:
+    Limit.objects.create(name="warehouse", amount=3)
+    Limit.objects.create(name="crm", amount=2, per_seconds=60.0)
+    for name in ("warehouse", "crm"):
+        scene.run(scene.dag(parallel(6, name, tasks={"*": {"limits": ({"name": name},)}})))
+    scene.phase("start_runs", "schedule_tasks")
+    assert sorted(both(scene, "queue_tasks")) == [0, 5]
+    assert both(scene, "queue_tasks") == [0, 0]
+    assert (scene.counts(dag_id="warehouse"), scene.counts(dag_id="crm")) == (
+        {"queued": 3, "scheduled": 3},
+        {"queued": 2, "scheduled": 4},
+    )
+
+
+def test_S_60_a_limit_is_edited_while_an_admission_is_open(scene: Scene) -> None:
+    Limit.objects.create(name="crm", amount=2, per_seconds=60.0)
+    scene.run(scene.dag(parallel(3, tasks={"*": {"limits": ({"name": "crm"},)}})))
+    scene.phase("start_runs", "schedule_tasks")
+    with db.atomic():
+        assert RUN["queue_tasks"](scene.a_tick()) == 2
+        (row,) = together(lambda: limits.change(access.system("person", "ann"), "crm", scene.now, amount=9))
+        assert row.amount == 9
+    assert scene.phase("queue_tasks") == 1
 
 
 def test_S_60_a_pool_is_edited_while_an_admission_is_open(scene: Scene) -> None:
