@@ -191,7 +191,7 @@ class World:
             invariant = "I9" if "deadlock" in str(error) else "I5"
             self.fail(invariant, f"{name} raised {type(error).__name__}: {error}")
         moved = self.ledger.check()
-        self.history += [f"    {one}" for one in moved]
+        self.history += [f"    {one}" for one in sorted(moved, key=lambda one: (one.txid, one.kind, one.row_id or 0))]
         if metrics.SWEPT._value.get() != self.swept:
             self.swept = metrics.SWEPT._value.get()
             self.fail("I3", "only the safety sweep found what no wake had announced")
