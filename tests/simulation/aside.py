@@ -17,8 +17,8 @@ from scheduler_app.models import db
 
 #: Until the first look whether somebody waits for us, and between the next ones.
 FIRST_LOOK_SECONDS, LOOK_SECONDS = 0.012, 0.003
-#: After so long a wait PostgreSQL looks for a deadlock. One kind of plan, whatever the statistics say just now: rows of a
-#: statement come in the same order each time a seed is played.
+#: After so long a wait PostgreSQL looks for a deadlock. One kind of plan, whatever the statistics say just now: the
+#: rows of a statement come in the same order each time a seed is played.
 SESSION = """
 SET synchronous_commit = off; SET deadlock_timeout = '40ms'; SET jit = off;
 SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_seqscan = off; SET enable_bitmapscan = off;
