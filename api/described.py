@@ -90,7 +90,10 @@ LISTS: dict[type, Listed] = {
     state_store.TaskStatesView: Listed(_MAP_INDEX),
     state_store.TaskStateView: Listed(_MAP_INDEX, paged=False),
     state_store.AssetStatesView: Listed(),
-    assets.AssetsView: Listed(assets.AssetsView.filters, assets.AssetsView.order),
+    assets.AssetsView: Listed(
+        (*assets.AssetsView.filters, params.any_of("dag_ids"), params.exact("only_active", read=params.flag)),
+        assets.AssetsView.order,
+    ),
     assets.AliasesView: Listed(params.matching("name", "name"), assets.AliasesView.order),
     assets.AssetEventsView: Listed(assets.AssetEventsView.filters, assets.AssetEventsView.order),
     assets.QueuedEventsView: Listed(_BEFORE, paged=False),

@@ -87,12 +87,6 @@ class AssetsView(Endpoint):
     filters = (
         *params.matching("name", "name"),
         *params.matching("uri", "uri"),
-        params.Param(
-            "dag_ids",
-            params.text,
-            lambda rows, values: rows.filter(uses__dag_id__in=values).distinct(),
-            many=True,
-        ),
     )
     order = {name: name for name in ("id", "name", "uri", "created_at", "updated_at")}
 
@@ -101,6 +95,9 @@ class AssetsView(Endpoint):
         rows = queries.assets(access.assets(self.actor))
         if params.get(query, "only_active", params.flag, True):
             rows = rows.filter(is_active=True)
+        if dag_ids := query.getlist("dag_ids"):
+            seen = access.dags(self.actor).filter(pk__in=dag_ids)
+            rows = rows.filter(uses__dag__in=seen).distinct()
         found = pages.page(pages.ordered(params.narrow(rows, self.filters, query), query, self.order, ["id"]), query)
         return Response({"assets": [asset(row) for row in found.rows], "total_entries": found.total})
 
