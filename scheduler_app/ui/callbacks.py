@@ -16,6 +16,7 @@ from scheduler_app.actions import callbacks as actions
 from scheduler_app.conf import conf
 from scheduler_app.queries import callbacks, page_log
 
+from . import log
 from .page import Ask, back, deed, page, page_number
 
 SIZE: Final = 50
@@ -58,7 +59,7 @@ def show(ask: Ask) -> HttpResponse:
 def one(ask: Ask, callback_id: int) -> HttpResponse:
     ask.need("view", "run")
     row = _find(ask, callback_id)
-    part = page_log.read_part(callbacks.log_file(Path(conf().log_folder), row))
+    part = page_log.read_part(log.opened(callbacks.log_file(Path(conf().log_folder), row)))
     context = {
         "section": "scheduler:failures",
         "callback": row,

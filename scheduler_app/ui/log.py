@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from pathlib import Path
 
 from django.http import Http404, HttpResponse, StreamingHttpResponse
 from django.utils.http import content_disposition_header
@@ -23,14 +24,17 @@ log = logging.getLogger(__name__)
 
 
 def log_of(instance: TaskInstance, try_number: int) -> Source | None:
-    """The log of a try, wherever it lies. A store that cannot be asked has none for now."""
-    values = conf()
+    """The log of a try, wherever it lies."""
     run_id = instance.dag_run.run_id
-    file = attempt_log.path(
-        values.log_folder, instance.dag_id, run_id, instance.task_id, instance.map_index, try_number
+    return opened(
+        attempt_log.path(conf().log_folder, instance.dag_id, run_id, instance.task_id, instance.map_index, try_number)
     )
+
+
+def opened(file: Path) -> Source | None:
+    """A log by its file's name, on this machine or in the store. A store that cannot be asked has none for now."""
     try:
-        return open_log(values, file)
+        return open_log(conf(), file)
     except Exception:
         # whatever the driver of a remote store raises: the page stands all the same
         log.exception("The log store cannot be asked for %s", file)
