@@ -73,6 +73,9 @@ class Host:
         self._over: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.get_ident()
+        #: when the loop last came round, by the monotonic clock; and who held it up: how long, which trigger, where
+        self._round = time.monotonic()
+        self._blocked: tuple[float, int | None, str] | None = None
 
     async def serve(self) -> None:
         self._loop = loop = asyncio.get_running_loop()
@@ -166,26 +169,50 @@ class Host:
             log.exception("The trigger's %s() failed.", name)
 
     async def _watch(self) -> None:
+        """Comes round while nobody blocks the loop; a thread sees when it does not, and what the loop is doing then."""
+        watchdog = threading.Thread(target=self._guard, name="watchdog", daemon=True)
+        watchdog.start()
         while True:
-            before = time.monotonic()
+            self._round = time.monotonic()
+            culprit, self._blocked = self._blocked, None
+            if culprit is not None:
+                self._say_blocked(*culprit)
             await asyncio.sleep(_WATCH_SECONDS)
-            late = time.monotonic() - before - _WATCH_SECONDS
-            if late > _BLOCKED_SECONDS:
-                running = ", ".join(str(key) for key in sorted(self._tasks)[:10])
-                sys.stderr.write(
-                    f"Triggers were blocked for {late:.1f} s: one of {running} calls something that waits. "
-                    "Use an async client in its run().\n"
-                )
+
+    def _guard(self) -> None:
+        while self._over is not None and not self._over.is_set():
+            time.sleep(_WATCH_SECONDS)
+            late = time.monotonic() - self._round - _WATCH_SECONDS
+            if late > _BLOCKED_SECONDS and self._loop is not None:
+                task = asyncio.current_task(self._loop)
+                key = next((key for key, one in list(self._tasks.items()) if one is task), None)
+                frame = sys._current_frames().get(self._thread)
+                where = "".join(traceback.format_stack(frame)[-3:]) if frame is not None else ""
+                self._blocked = (late, key, where)
+
+    def _say_blocked(self, seconds: float, key: int | None, where: str) -> None:
+        """In the log of the try whose trigger did it, and in that of the triggerer."""
+        whose = f"Trigger {key}" if key is not None else "Somebody"
+        sys.stderr.write(f"{whose} held up all triggers of this process for more than {seconds:.1f} s, in\n{where}")
+        if key is not None:
+            text = (
+                f"This trigger held up all others of its process for more than {seconds:.1f} s: it calls something that"
+                f" waits. Use an async client in its run(). It was in\n{where}"
+            )
+            self._line(key, "warning", "trigger", text.rstrip())
 
     def log(self, level: str, logger: str, event: str) -> None:
         """One line for the try that waits; any thread may log."""
         key = _current.get()
         if key is None or self._control.closed or self._loop is None:
             return
+        self._line(key, level, logger, event)
+
+    def _line(self, key: int, level: str, logger: str, event: str) -> None:
         line = {"op": "log", "trigger": key, "level": level, "logger": logger, "event": self._masks.clean(event)}
         if threading.get_ident() == self._thread:
             self.send(line)
-        else:
+        elif self._loop is not None:
             self._loop.call_soon_threadsafe(self.send, line)
 
 

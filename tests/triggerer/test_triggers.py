@@ -95,6 +95,15 @@ class SaysNothing:
         yield
 
 
+class Blocks:
+    async def run(self):
+        import time
+
+        time.sleep(2.5)
+        await asyncio.sleep(1.0)
+        yield Event("late")
+
+
 class Dies:
     async def run(self):
         os._exit(3)
@@ -321,3 +330,12 @@ def test_a_trigger_is_announced_when_it_is_stored(transactional_db: None):
     raw.notifies.clear()
     with db.cursor() as cursor:
         cursor.execute("UNLISTEN *")
+
+
+def test_a_trigger_that_blocks_the_others_is_named_in_its_own_log(world: World):
+    fine, guilty = world.defer(0, "Waits"), world.defer(1, "Blocks")
+    world.until(lambda: moved(guilty))
+    said = [line for line in world.log_of(guilty) if "held up all others" in line]
+    assert len(said) == 1
+    assert "time.sleep(2.5)" in said[0]
+    assert not any("held up" in line for line in world.log_of(fine))
