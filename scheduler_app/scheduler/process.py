@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from types import FrameType
 from typing import Any
 
@@ -69,6 +70,8 @@ class SchedulerProcess:
         self.rng = random.Random()
         self.passes = 0
         self.lease: Lease | None = None
+        #: the database's clock and ours at the last pass
+        self.last_clocks: tuple[datetime, float] | None = None
 
     def run(self) -> None:
         """As :func:`run_scheduler`; a scheduler whose lease was lost goes on as a new job, and so does what it runs."""
@@ -122,8 +125,10 @@ class SchedulerProcess:
         return 0 <= self.options.num_runs <= self.passes or self.options.until()
 
     def _pass(self, lease: Lease, executors: dict[str, Executor]) -> None:
+        now = db.clock()
+        self._notice_jump(now)
         tick = Tick(
-            now=db.clock(),
+            now=now,
             job_id=lease.job_id,
             conf=self.conf,
             executors=executors,
@@ -140,6 +145,18 @@ class SchedulerProcess:
             idle = self.options.idle_sleep_seconds
             longest = self.conf.idle_poll_seconds if idle is None else idle
             self._sleep(_sleep_seconds(tick, longest), executors)
+
+    def _notice_jump(self, now: datetime) -> None:
+        """When the database's clock was set, or this machine stood still, everybody looks silent, or alive for hours:
+        whoever lives gets a period to say so in the new time."""
+        monotonic = self.loop.monotonic()
+        if self.last_clocks is not None:
+            before, then = self.last_clocks
+            jump = (now - before).total_seconds() - (monotonic - then)
+            if abs(jump) > min(self.conf.lease_seconds, self.conf.task_heartbeat_timeout_seconds) / 4:
+                log.warning("The clock went %+.0f s aside: nobody is counted as dead for a moment", jump)
+                self.loop.put_off(JUDGES)
+        self.last_clocks = now, monotonic
 
     def _sleep(self, seconds: float, executors: dict[str, Executor]) -> None:
         """Until the bell rings, an executor has news, or so long."""

@@ -22,9 +22,11 @@ log = logging.getLogger("scheduler_app.scheduler")
 #: Hand-outs of one task instance in a row that may be lost before they began; then it fails with that reason.
 LOST_HAND_OUTS_LIMIT = 10
 
+#: A heartbeat far ahead is one from before the clock was set back.
 _BURY = """
 UPDATE scheduler_job SET state = 'failed', end_date = %(now)s
-WHERE id IN (SELECT id FROM scheduler_job WHERE state = 'running' AND latest_heartbeat <= %(silent_since)s
+WHERE id IN (SELECT id FROM scheduler_job
+             WHERE state = 'running' AND (latest_heartbeat <= %(silent_since)s OR latest_heartbeat > %(ahead)s)
              ORDER BY id FOR NO KEY UPDATE SKIP LOCKED)
 RETURNING id, job_type, hostname, pid
 """
@@ -49,8 +51,9 @@ ORDER BY ti.id LIMIT %(limit)s FOR NO KEY UPDATE OF ti SKIP LOCKED
 
 def run(tick: Tick) -> int:
     bury_neighbours(tick.now)
-    silent = tick.now - timedelta(seconds=tick.conf.lease_seconds)
-    for job_id, kind, host, pid in db.fetch(_BURY, {"now": tick.now, "silent_since": silent}):
+    lease = timedelta(seconds=tick.conf.lease_seconds)
+    silence = {"now": tick.now, "silent_since": tick.now - lease, "ahead": tick.now + lease}
+    for job_id, kind, host, pid in db.fetch(_BURY, silence):
         log.warning("%s %s (pid %s on %s) is silent for its whole lease: it counts as dead", kind, job_id, pid, host)
     stuck = tick.now - timedelta(seconds=tick.conf.queued_timeout_seconds)
     db.execute(_SAY_AGAIN, {"stuck_since": stuck, "limit": tick.limit})

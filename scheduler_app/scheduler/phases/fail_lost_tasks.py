@@ -8,20 +8,21 @@ from scheduler_app.models import db
 from scheduler_app.scheduler.lost import Gone, end_attempts
 from scheduler_app.scheduler.tick import Tick
 
+#: One that lies far ahead was written before the clock was set back, and nobody has beaten since.
 _SILENT = """
 SELECT id, fence, hostname, pid, heartbeat_at FROM scheduler_task_instance
-WHERE state IN ('running', 'restarting') AND heartbeat_at <= %(before)s
+WHERE state IN ('running', 'restarting') AND (heartbeat_at <= %(before)s OR heartbeat_at > %(ahead)s)
 ORDER BY id LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
 """
 
 
 def run(tick: Tick) -> int:
     timeout = tick.conf.task_heartbeat_timeout_seconds
-    before = tick.now - timedelta(seconds=timeout)
+    before, ahead = tick.now - timedelta(seconds=timeout), tick.now + timedelta(seconds=timeout)
     return end_attempts(
         [
             Gone(key, fence, f"Its attempt (pid {pid} on {host or 'an unknown host'}) was silent for {timeout:g} s.")
-            for key, fence, host, pid, _ in db.fetch(_SILENT, {"before": before, "limit": tick.limit})
+            for key, fence, host, pid, _ in db.fetch(_SILENT, {"before": before, "ahead": ahead, "limit": tick.limit})
         ],
         tick.now,
     )
