@@ -122,6 +122,7 @@ class DagRun(Held):
             models.Index(fields=["-end_date"], condition=Q(state="failed"), name="dag_run_failed"),
             # what people read: the newest of all DAGs, and the finished ones by their start (queries/merged.py)
             models.Index(fields=["run_after", "id"], name="dag_run_by_run_after"),
+            models.Index(fields=["logical_date", "id"], name="dag_run_all_by_logical_date"),
             models.Index(
                 fields=["state", "start_date", "id"],
                 condition=Q(state__in=sorted(states.RUN_FINISHED)),

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db
 
 def read(rows: Any, query: str, widen: Any, parts: Any) -> int:
     """Asks for one page as an endpoint does; the buffers of the statement that finds it."""
-    allowed = {name: name for name in ("start_date", "end_date", "map_index", "run_after", "id")}
+    allowed = {name: name for name in ("start_date", "end_date", "map_index", "run_after", "logical_date", "id")}
     asked = QueryDict(query)
     with CaptureQueriesContext(connection) as caught:
         found = pages.page(pages.ordered(rows, asked, allowed, ["id"]), asked, widen, parts)
@@ -46,7 +46,7 @@ def test_a_page_of_all_task_instances(history: None, order: str, budget: int) ->
     assert read(rows, f"order_by={order}", queries.task_instances, merged.TASK_INSTANCES) <= budget
 
 
-@pytest.mark.parametrize("order", ["-run_after", "-start_date", "-id"])
+@pytest.mark.parametrize("order", ["-run_after", "-logical_date", "-start_date", "-id"])
 def test_a_page_of_all_runs(history: None, order: str) -> None:
     assert read(queries.timed_runs(DagRun.objects.all()), f"order_by={order}", queries.runs, merged.RUNS) <= 500
 
