@@ -39,6 +39,8 @@ class Planned:
     #: of slots that fell due while ``max_active_runs`` were under way, as of those that nobody made in time
     misfire: Misfire = "all"
     misfire_limit: int | None = None
+    #: of a slot that is due while ``max_active_runs`` are under way: queue | skip | cancel_oldest
+    overlap: str = "queue"
 
 
 @dataclass(slots=True)
@@ -57,6 +59,8 @@ class Timed:
     waits: dict[str, float] = field(default_factory=dict)
     #: a slot that gets no run: when there was room again, a later one was due
     missed: bool = False
+    #: its run was cancelled to make room for a later one
+    cancelled: bool = False
 
     @property
     def waited_seconds(self) -> float:
@@ -121,6 +125,8 @@ class _Run:
     places: Mapping[str, int]
     #: in the order in which runs are made
     number: int = 0
+    #: its tasks that run
+    begun: list[_Task] = field(default_factory=list)
 
 
 @dataclass(slots=True, eq=False)
@@ -155,7 +161,8 @@ class _World:
         self.runs = 0
         self.places: dict[str, dict[str, int]] = {}
         self.queued: dict[str, list[_Run]] = defaultdict(list)
-        self.running: dict[str, int] = defaultdict(int)
+        #: oldest first
+        self.running: dict[str, list[_Run]] = defaultdict(list)
         self.waiting: list[_Task] = []
         self.refused: dict[int, str] = {}
         self.seen: datetime | None = None
@@ -176,7 +183,7 @@ class _World:
                 what = heapq.heappop(self.events)[2]
                 if isinstance(what, _Run):
                     self.queued[what.timed.dag_id].append(what)
-                elif what is not None:
+                elif what is not None and not what.timed.cancelled:
                     self._free(what)
                     ended.append(what)
             self._pass(ended, now)
@@ -223,22 +230,47 @@ class _World:
     def _start_runs(self, now: datetime) -> int:
         started = 0
         for dag_id, runs in sorted(self.queued.items()):
-            if runs and self.running[dag_id] < runs[0].dag.max_active_runs:
+            if runs and (self._has_room(runs[0]) or runs[0].dag.overlap == "cancel_oldest"):
                 kept = self._without_missed(runs, now)
                 for run in runs[: len(runs) - len(kept)]:
                     run.timed.missed = True
                 runs[:] = kept
-            while runs and self.running[dag_id] < runs[0].dag.max_active_runs:
+            while runs and self._may_start(runs, now):
                 run = runs.pop(0)
                 started += 1
                 self.runs += 1
-                self.running[dag_id] += 1
+                self.running[dag_id].append(run)
                 run.timed.started_at, run.number = now, self.runs
                 for task_id in run.dag.graph.roots:
                     self._ready(run, task_id, now)
                 if not run.unfinished:
                     self._end_run(run, now)
         return started
+
+    def _has_room(self, run: _Run) -> bool:
+        return len(self.running[run.timed.dag_id]) < run.dag.max_active_runs
+
+    def _may_start(self, runs: list[_Run], now: datetime) -> bool:
+        """Whether the first of them starts now; without room its DAG's ``overlap`` says what becomes of it."""
+        first = runs[0]
+        if self._has_room(first):
+            return True
+        if first.dag.overlap == "skip":
+            for run in runs:
+                run.timed.missed = True
+            runs.clear()
+        elif first.dag.overlap == "cancel_oldest":
+            self._cancel(self.running[first.timed.dag_id][0], now)
+            return True
+        return False
+
+    def _cancel(self, run: _Run, now: datetime) -> None:
+        for task in run.begun:
+            self._free(task)
+            task.timed.cancelled, task.timed.ended_at = True, now
+        self.waiting = [task for task in self.waiting if task.run is not run]
+        run.timed.cancelled = True
+        self._end_run(run, now)
 
     def _ready(self, run: _Run, task_id: str, now: datetime) -> None:
         task = run.dag.graph.tasks[task_id]
@@ -282,6 +314,7 @@ class _World:
                 task.timed.started_at = now
                 self._at(now + timedelta(seconds=max(task.run.dag.seconds[task.task_id], 0.001)), task)
                 self._take(task, now)
+                task.run.begun.append(task)
         self.waiting = [task for task in self.waiting if task.candidate.id not in admitted]
         self._expect(answer.refused, now)
         return len(admitted)
@@ -325,6 +358,10 @@ class _World:
 
     def _over(self, task: _Task, now: datetime) -> None:
         run = task.run
+        if run.timed.cancelled:
+            return
+        if task in run.begun:
+            run.begun.remove(task)
         task.timed.ended_at = now
         run.unfinished -= 1
         for follower in run.dag.graph.downstream[task.task_id]:
@@ -336,4 +373,4 @@ class _World:
 
     def _end_run(self, run: _Run, now: datetime) -> None:
         run.timed.ended_at = now
-        self.running[run.timed.dag_id] -= 1
+        self.running[run.timed.dag_id].remove(run)

@@ -49,6 +49,7 @@ def planned(dags: Iterable[DagModel], now: datetime, until: datetime, unknown_se
                     seconds,
                     misfire=dag.misfire_policy or ("all" if dag.catchup else "latest"),  # type: ignore[arg-type]
                     misfire_limit=dag.misfire_limit,
+                    overlap=dag.overlap_policy,
                 )
             )
     return found

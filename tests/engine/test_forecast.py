@@ -132,3 +132,22 @@ def test_slots_are_given_in_the_order_that_the_scheduler_uses() -> None:
     for ageing, begins_at in ((0.0, 50.0), (10.0, 30.0)):
         found = tasks(forecast([low, late], pools, 1, ageing_seconds=ageing))
         assert found["low.m"][0] == begins_at, ageing
+
+
+def test_a_slot_that_finds_no_room_is_skipped_where_the_dag_says_so() -> None:
+    found = play(replace(planned("a", 0, 4, 12, max_active_runs=1), overlap="skip"))
+    runs = [(one.slot, one.started_at, one.missed) for one in found if one.task_id is None]
+    assert runs == [(at(0), at(0), False), (at(12), at(12), False), (at(4), None, True)]
+
+
+def test_the_oldest_run_is_cancelled_for_the_next_one_where_the_dag_says_so() -> None:
+    found = play(replace(planned("a >> b", 0, 14, max_active_runs=1), overlap="cancel_oldest"), slots=1)
+    times = [(one.task_id, one.started_at, one.ended_at, one.cancelled) for one in found]
+    assert times == [
+        (None, at(0), at(14), True),
+        ("a", at(0), at(10), False),
+        ("b", at(10), at(14), True),
+        (None, at(14), at(34), False),
+        ("a", at(14), at(24), False),
+        ("b", at(24), at(34), False),
+    ]
