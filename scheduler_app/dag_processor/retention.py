@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 
 from scheduler_app.conf import Conf
 from scheduler_app.log_store import stores
+from scheduler_app.log_store.pieces import parse
 from scheduler_app.log_store.stores import RemoteStore
 from scheduler_app.models import db
 
@@ -97,10 +98,15 @@ class Retention:
         seen = list(itertools.islice(self._objects, _BATCH))
         if len(seen) < _BATCH:
             self._objects = None
-        old = [path for path, written in seen if written is not None and written < before]
+        old = [path for path, written in seen if written is not None and written < before and _is_piece(path)]
         for path in old:
             self._store.fs.rm_file(path)
         return len(old)
+
+
+def _is_piece(path: str) -> bool:
+    """Whatever else lies in the bucket is not ours."""
+    return parse(path.rpartition("/")[2]) is not None
 
 
 def old_versions(before: datetime) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 from scheduler_app.log_store.ship import SUFFIX, ship, unshipped
 from scheduler_app.log_store.stores import Store
 
+_OURS = re.compile(r"(attempt=\d+|callback=.+)\.log(\.shipped)?")
 log = logging.getLogger(__name__)
 
 #: A log that somebody still writes is left to whoever does.
@@ -39,9 +41,11 @@ class Sweep:
         return True
 
     def _walk(self) -> Iterator[Path]:
-        for root, _, names in os.walk(self._folder, topdown=False):
-            yield from (Path(root, name) for name in names)
-            if Path(root) != self._folder:
+        """Logs and their folders, deepest first; whatever else lies in the folder is not ours."""
+        tops = self._folder.glob("dag_id=*") if self._folder.is_dir() else ()
+        for top in tops:
+            for root, _, names in os.walk(top, topdown=False):
+                yield from (Path(root, name) for name in names if _OURS.fullmatch(name))
                 yield Path(root)
 
     def _look(self, path: Path, oldest: float, now: datetime) -> None:

@@ -115,6 +115,9 @@ def test_old_objects_of_a_remote_store_go_part_by_part(tmp_path: Path, monkeypat
         age = 50 if number < 7 else 1
         at = (NOW - timedelta(days=age)).timestamp()
         os.utime(tmp_path / "store" / f"dag_id=d/attempt={number}.log" / piece.name, (at, at))
+    foreign = tmp_path / "store" / "backup.tar"
+    foreign.write_text("not ours")
+    os.utime(foreign, (0, 0))
     clock = Clock()
     made = Retention(Conf(log_days=30, callback_days=0, bundle_days=0, log_store=f"file://{tmp_path}/store"), clock)
     gone = 0
@@ -122,4 +125,5 @@ def test_old_objects_of_a_remote_store_go_part_by_part(tmp_path: Path, monkeypat
         gone += sum(made.step(NOW) for _ in range(3))
         clock.now += 6
     assert gone == 7
+    assert foreign.exists()
     assert [len(store.pieces(f"dag_id=d/attempt={number}.log")) for number in range(10)] == [0] * 7 + [1] * 3

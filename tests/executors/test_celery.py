@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import textwrap
+from dataclasses import replace
 
 import pytest
 
@@ -231,3 +232,16 @@ def test_a_fence_that_has_moved_on_is_refused(scheduler: Scheduler, workers: Wor
     scheduler.hand_out(scheduler.queued(other, "p1"))
     wait_for(lambda: state_of(other, "p1") == "success")
     assert scheduler.lines() == ["p0 first", "p1 first"]
+
+
+def test_what_weighs_more_is_taken_from_the_broker_first(scheduler: Scheduler, workers: Workers) -> None:
+    """They all wait when the worker comes, the lightest longest."""
+    (run,) = rows.trigger(scheduler.stored(parallel(6, "dag"), files(SAY)))
+    weights = {"p0": 1, "p1": 1, "p2": 10, "p3": 100, "p4": 1000, "p5": 3}
+    scheduler.hand_out(
+        [replace(one, priority=weight) for name, weight in weights.items() for one in scheduler.queued(run, name)]
+    )
+    workers.start(1)
+    wait_for(lambda: set(rows.states(run).values()) == {"success"}, 60)
+    order = [line.split()[0] for line in scheduler.lines()]
+    assert order[:3] == ["p4", "p3", "p2"]

@@ -232,6 +232,10 @@ def test_old_logs_of_this_machine_go_with_their_folders_and_young_ones_stay(tree
     tree.write("old")
     tree.ship()
     aged(tree.file, 31, now)
+    foreign = [tree.conf.log_folder / "syslog.log", tree.file.with_name("report.csv")]
+    for path in foreign:
+        path.write_text("not ours")
+        aged(path, 31, now)
     young = attempt_log.path(tree.conf.log_folder, "d", "r2", "t", -1, 1)
     young.parent.mkdir(parents=True)
     young.write_text("{}\n")
@@ -240,7 +244,18 @@ def test_old_logs_of_this_machine_go_with_their_folders_and_young_ones_stay(tree
     while sweep.step(3, now):
         pass
     assert (sweep.deleted, young.exists(), tree.file.exists()) == (1, True, False)
-    assert sorted(path.name for path in tree.conf.log_folder.rglob("*") if path.is_file()) == ["attempt=1.log"]
+    left = sorted(path.name for path in tree.conf.log_folder.rglob("*") if path.is_file())
+    assert left == ["attempt=1.log", "report.csv", "syslog.log"]
+
+
+def test_folders_of_old_logs_go_when_they_are_empty(tree: Machine) -> None:
+    now = datetime.now(UTC)
+    tree.write("old")
+    aged(tree.file, 31, now)
+    sweep = Sweep(tree.conf.log_folder, 30, None)
+    while sweep.step(10, now + timedelta(days=31)):
+        pass
+    assert list(tree.conf.log_folder.iterdir()) == []
 
 
 def test_what_a_dead_process_had_not_shipped_is_shipped_by_the_next_walk(tree: Machine, tmp_path: Path) -> None:
