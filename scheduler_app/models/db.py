@@ -16,6 +16,8 @@ from django.db import DatabaseError, InterfaceError, OperationalError, connectio
 from scheduler_app import metrics
 from scheduler_app.conf import conf
 
+from . import prepared
+
 #: The channel on which committed work is announced: a hint that ends a sleep, never the work itself.
 CHANNEL = "scheduler_wake"
 #: As above, for runners: a task instance was taken from the attempt that runs it.
@@ -24,12 +26,14 @@ STOP_CHANNEL = "scheduler_stop"
 TRIGGER_CHANNEL = "scheduler_trigger"
 
 #: SQLSTATEs after which the same transaction may simply be tried again: it lost a conflict; the server stops, starts,
-#: lacks memory, disk or connections; or this server has become a standby and the next connection finds the new one.
+#: lacks memory, disk or connections; this server has become a standby and the next connection finds the new one; or the
+#: connection keeps no prepared statements.
 TRANSIENT = frozenset(
     {
         *("40001", "40P01", "55P03"),
         *("57P01", "57P02", "57P03", "53000", "53100", "53200", "53300", "25006"),
         *("08000", "08001", "08003", "08004", "08006", "08007"),
+        *prepared.NOT_OURS,
     }
 )
 
@@ -61,18 +65,34 @@ def cursor() -> Iterator[Any]:
         yield handle
 
 
-def fetch(sql: str, params: Sequence[Any] | dict[str, Any] = ()) -> list[tuple[Any, ...]]:
-    """All rows of one statement."""
+def fetch(sql: str, params: Sequence[Any] | dict[str, Any] = (), *, keep_plan: bool = False) -> list[tuple[Any, ...]]:
+    """All rows of one statement. ``keep_plan``: it runs often and about few rows, see ``models.prepared``."""
     with cursor() as handle:
-        handle.execute(sql, params or None)
+        run(handle, sql, params, keep_plan=keep_plan)
         return list(handle.fetchall())
 
 
-def execute(sql: str, params: Sequence[Any] | dict[str, Any] = ()) -> int:
-    """Runs one statement and returns how many rows it touched."""
+def fetch_named(sql: str, params: dict[str, Any], *, keep_plan: bool = False) -> list[dict[str, Any]]:
+    """As :func:`fetch`, each row by the names of its columns."""
     with cursor() as handle:
-        handle.execute(sql, params or None)
+        run(handle, sql, params, keep_plan=keep_plan)
+        names = [column.name for column in handle.description]
+        return [dict(zip(names, row, strict=True)) for row in handle.fetchall()]
+
+
+def execute(sql: str, params: Sequence[Any] | dict[str, Any] = (), *, keep_plan: bool = False) -> int:
+    """Runs one statement and returns how many rows it touched; ``keep_plan`` as in :func:`fetch`."""
+    with cursor() as handle:
+        run(handle, sql, params, keep_plan=keep_plan)
         return int(handle.rowcount)
+
+
+def run(handle: Any, sql: str, params: Sequence[Any] | dict[str, Any], *, keep_plan: bool) -> None:
+    """Runs one statement on a cursor of :func:`cursor`."""
+    if keep_plan:
+        prepared.execute(handle, sql, dict(params))
+    else:
+        handle.execute(sql, params or None)
 
 
 def clock() -> datetime:
@@ -116,7 +136,9 @@ __all__ = [
     "cursor",
     "execute",
     "fetch",
+    "fetch_named",
     "is_transient",
     "notify",
     "on_commit",
+    "run",
 ]

@@ -12,7 +12,7 @@ from uuid import UUID
 from scheduler_app.engine.graph import Graph
 from scheduler_app.engine.readiness import PastFact, Previous, Ti
 
-from . import db
+from . import db, prepared
 
 
 class RunRow(NamedTuple):
@@ -51,9 +51,16 @@ _TI = (
     "ti.dag_run_id, ti.id, ti.task_id, ti.map_index, ti.state, ti.try_number, ti.max_tries, ti.next_at, ti.map_length,"
     " ti.held_at IS NOT NULL AND (ti.held_until IS NULL OR ti.held_until > %(now)s), ti.skips, ti.held_until"
 )
-_ALL_OF_RUNS = f"SELECT {_TI} FROM scheduler_task_instance ti WHERE ti.dag_run_id = ANY(%(runs)s)"
+_TASKS_OF_RUNS = (
+    "(SELECT * FROM unnest(%(task_runs)s::bigint[], %(tasks)s::text[])"
+    f" {prepared.all_of('%(tasks)s::text[]')}) AS w(run, task)"
+)
+_ALL_OF_RUNS = (
+    f"SELECT {_TI} FROM (SELECT * FROM unnest(%(runs)s::bigint[]) {prepared.all_of('%(runs)s::bigint[]')}) AS w(run)"
+    " JOIN scheduler_task_instance ti ON ti.dag_run_id = w.run"
+)
 _SOME_TASKS = (
-    f"SELECT {_TI} FROM unnest(%(task_runs)s::bigint[], %(tasks)s::text[]) AS w(run, task)"
+    f"SELECT {_TI} FROM {_TASKS_OF_RUNS}"
     " JOIN scheduler_task_instance ti ON ti.dag_run_id = w.run AND ti.task_id = w.task"
 )
 
@@ -82,7 +89,8 @@ def task_facts(whole: Sequence[int], parts: Mapping[int, Collection[str]], now: 
     if not statements:
         return TaskFacts(tis, held_until)
     make = Ti._make
-    for row in db.fetch(" UNION ALL ".join(statements), params):
+    asked = [*params.get("runs", ()), *params.get("tasks", ())]
+    for row in db.fetch(" UNION ALL ".join(statements), params, keep_plan=prepared.is_few(asked)):
         skips = row[10]
         tis[row[0]].append(make(row[1:11]) if skips is None else make((*row[1:10], json.loads(skips))))
         if row[11] is not None and row[11] > now:
@@ -90,8 +98,8 @@ def task_facts(whole: Sequence[int], parts: Mapping[int, Collection[str]], now: 
     return TaskFacts(tis, held_until)
 
 
-_LEAVES = """
-SELECT ti.dag_run_id, ti.task_id, ti.state FROM unnest(%(runs)s::bigint[], %(tasks)s::text[]) AS w(run, task)
+_LEAVES = f"""
+SELECT ti.dag_run_id, ti.task_id, ti.state FROM {_TASKS_OF_RUNS}
 JOIN scheduler_task_instance ti ON ti.dag_run_id = w.run AND ti.task_id = w.task
 """
 
@@ -101,9 +109,8 @@ def leaf_states(leaves: Mapping[int, Sequence[str]]) -> dict[int, list[tuple[str
     pairs = [(run, task) for run, tasks in leaves.items() for task in tasks]
     found: dict[int, list[tuple[str, str | None]]] = defaultdict(list)
     if pairs:
-        for run, task, state in db.fetch(
-            _LEAVES, {"runs": [run for run, _ in pairs], "tasks": [task for _, task in pairs]}
-        ):
+        params = {"task_runs": [run for run, _ in pairs], "tasks": [task for _, task in pairs]}
+        for run, task, state in db.fetch(_LEAVES, params, keep_plan=prepared.is_few(pairs)):
             found[run].append((task, state))
     return found
 

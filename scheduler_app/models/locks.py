@@ -15,7 +15,7 @@ _NO_ADMISSION = "SELECT pg_advisory_xact_lock('scheduler_task_instance'::regclas
 
 def try_admission() -> bool:
     """Whether this transaction alone may admit now. A statement of its own, before anything is counted."""
-    return bool(db.fetch(ADMISSION)[0][0])
+    return bool(db.fetch(ADMISSION, keep_plan=True)[0][0])
 
 
 def keep_out_admission() -> None:

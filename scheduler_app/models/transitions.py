@@ -2,7 +2,8 @@
 
 A move is one statement: lock the rows in key order, check again that each is in a state which the verb may leave (and,
 for a process's report, that the fence is still its own), update, write the history of the ended try, and wake the run.
-Rows that do not match are left alone; the answer names those that moved (design decision 4).
+Rows that do not match are left alone; the answer names those that moved (design decision 4). A wake rings the
+schedulers' bell by itself.
 
 Whoever moves a row with a living process without its fence takes it away from that process: the same statement makes
 every runner look, once it commits, whether its attempts are still wanted. (A report, which brings its fence, comes from
@@ -21,7 +22,7 @@ from typing import Any
 
 from scheduler_app.engine import states
 
-from . import db
+from . import db, prepared
 
 #: Columns that a caller may set with a move, and their SQL types (all task instance columns, or all run columns).
 TASK_COLUMNS: dict[str, str] = {
@@ -46,6 +47,7 @@ TASK_COLUMNS: dict[str, str] = {
 RUN_COLUMNS: dict[str, str] = {"state_reason": "text", "dag_version_id": "uuid", "next_check_at": "timestamptz"}
 
 NOW = "%(now)s"
+_ALL = prepared.all_of("%(ids)s::bigint[]")
 _ENDED = {
     "start_date": "coalesce(ti.start_date, %(now)s)",
     "end_date": NOW,
@@ -207,19 +209,30 @@ def tasks(
     *,
     fences: Sequence[int] | None = None,
     wake: bool | None = None,
+    wait: bool = True,
     **columns: Any,
 ) -> list[int]:
     """Moves task instances by a verb of ``engine.states`` and returns the ids of those that moved.
 
     ``columns`` are of :data:`TASK_COLUMNS`: a list gives each row its own value, anything else is for all of them.
     ``fences`` (one for each id) lets only the hand-out of that number act. ``wake=False`` is for the look itself,
-    whose one pass has already seen what its moves make due.
+    whose one pass has already seen what its moves make due. ``wait=False`` leaves out rows that somebody holds.
     """
     if not ids:
         return []
     wakes = verb in TASK_WAKES if wake is None else wake
-    sql, params = _statement("task", verb, ids, now, columns, fences, wakes)
-    return [row[0] for row in db.fetch(sql, params)]
+    sql, params = _statement("task", verb, ids, now, columns, fences, wakes, wait)
+    return [row[0] for row in db.fetch(sql, params, keep_plan=prepared.is_few(ids))]
+
+
+def tasks_then(
+    then: str, verb: str, ids: Sequence[int], now: datetime, *, fences: Sequence[int], **columns: Any
+) -> list[dict[str, Any]]:
+    """As :func:`tasks`, with an answer of its own: ``then`` ends the statement and reads what moved as ``moved``."""
+    if not ids:
+        return []
+    sql, params = _statement("task", verb, ids, now, columns, fences, verb in TASK_WAKES, then=then)
+    return db.fetch_named(sql, params, keep_plan=prepared.is_few(ids))
 
 
 def runs(verb: str, ids: Sequence[int], now: datetime, **columns: Any) -> list[int]:
@@ -227,7 +240,7 @@ def runs(verb: str, ids: Sequence[int], now: datetime, **columns: Any) -> list[i
     if not ids:
         return []
     sql, params = _statement("run", verb, ids, now, columns, None, False)
-    return [row[0] for row in db.fetch(sql, params)]
+    return [row[0] for row in db.fetch(sql, params, keep_plan=prepared.is_few(ids))]
 
 
 def _statement(
@@ -238,13 +251,15 @@ def _statement(
     columns: dict[str, Any],
     fences: Sequence[int] | None,
     wakes: bool,
+    wait: bool = True,
+    then: str = "",
 ) -> tuple[str, dict[str, Any]]:
     each = tuple(sorted(name for name, value in columns.items() if isinstance(value, list)))
     alike = tuple(sorted(name for name in columns if name not in each))
     for name in each:
         if len(columns[name]) != len(ids):
             raise ValueError(f"{verb}: {len(columns[name])} values of {name} for {len(ids)} rows")
-    sql = _sql(kind, verb, each, alike, fences is not None, wakes)
+    sql = _sql(kind, verb, each, alike, fences is not None, wakes, wait, then)
     params: dict[str, Any] = {"now": now, "ids": list(ids)}
     params.update({f"c_{name}": value for name, value in columns.items()})
     if fences is not None:
@@ -263,7 +278,16 @@ _TELL = f"""
 
 
 @functools.cache
-def _sql(kind: str, verb: str, each: tuple[str, ...], alike: tuple[str, ...], fenced: bool, wakes: bool) -> str:
+def _sql(
+    kind: str,
+    verb: str,
+    each: tuple[str, ...],
+    alike: tuple[str, ...],
+    fenced: bool,
+    wakes: bool,
+    wait: bool,
+    then: str,
+) -> str:
     types, sets = (TASK_COLUMNS, _TASK_SETS) if kind == "task" else (RUN_COLUMNS, _RUN_SETS)
     table, row = ("scheduler_task_instance", "ti") if kind == "task" else ("scheduler_dag_run", "r")
     sources, target = _move(kind, verb)
@@ -277,29 +301,35 @@ def _sql(kind: str, verb: str, each: tuple[str, ...], alike: tuple[str, ...], fe
     changes |= {name: f"%(c_{name})s::{types[name]}" for name in alike}
     takes_away = kind == "task" and not fenced and states.RUNNING in sources
     parts = [
-        f"WITH w AS (SELECT * FROM unnest({', '.join(wanted.values())}) AS w({', '.join(wanted)}))",
+        f"WITH w AS (SELECT * FROM unnest({', '.join(wanted.values())}) AS w({', '.join(wanted)}) {_ALL})",
         (
             f", locked AS MATERIALIZED (SELECT {row}.id{', ti.state AS was' if takes_away else ''}"
             f" FROM {table} {row} JOIN w ON w.id = {row}.id"
             f" WHERE coalesce({row}.state, 'none') IN ({_quoted(sources)})"
             f"{f' AND {row}.fence = w.fence' if fenced else ''}"
-            f" ORDER BY {row}.id FOR NO KEY UPDATE OF {row})"
+            f" ORDER BY {row}.id FOR NO KEY UPDATE OF {row}{'' if wait else ' SKIP LOCKED'})"
         ),
     ]
     if verb in _KEEPS_HISTORY and kind == "task":
         parts.append(_history_sql(each, alike))
+    answer = f"{row}.*" if then else "ti.id, ti.dag_run_id, ti.task_id" if kind == "task" else "r.id"
     parts.append(
         f", moved AS (UPDATE {table} {row} SET {', '.join(f'{name} = {value}' for name, value in changes.items())}"
         f" FROM locked JOIN w ON w.id = locked.id WHERE {row}.id = locked.id"
-        f" RETURNING {row}.id{', ti.dag_run_id, ti.task_id' if kind == 'task' else ''})"
+        f" RETURNING {answer})"
     )
     if wakes:
-        parts.append(
-            ", woken AS (INSERT INTO scheduler_wake (dag_run_id, task_id, reason, created_at)"
-            f" SELECT dag_run_id, task_id, '{TASK_WAKES.get(verb, verb)}', %(now)s FROM moved)"
-        )
-    parts.append(_TELL if takes_away else " SELECT id FROM moved")
+        parts.append(_woken_sql(verb))
+    parts.append(then or (_TELL if takes_away else " SELECT id FROM moved"))
     return "".join(parts)
+
+
+def _woken_sql(verb: str) -> str:
+    return (
+        ", woken AS (INSERT INTO scheduler_wake (dag_run_id, task_id, reason, created_at)"
+        f" SELECT dag_run_id, task_id, '{TASK_WAKES.get(verb, verb)}', %(now)s FROM moved"
+        f" RETURNING pg_notify('{db.CHANNEL}', ''))"
+    )
 
 
 def _history_sql(each: tuple[str, ...], alike: tuple[str, ...]) -> str:
