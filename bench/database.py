@@ -48,3 +48,24 @@ def throwaway(name: str, **scheduler_settings: Any) -> Iterator[None]:
         os.environ["DATABASE_URL"] = address
         admin.cursor().execute(f'DROP DATABASE IF EXISTS "{database}" WITH (FORCE)')
         admin.close()
+
+
+class Server:
+    """The CPU of the database's process that serves us, where it runs on this machine: no other load can change it."""
+
+    def __init__(self) -> None:
+        from scheduler_app.models import db
+
+        self._pid = int(db.fetch("SELECT pg_backend_pid()")[0][0])
+
+    def seconds(self) -> float | None:
+        import psutil
+
+        try:
+            process = psutil.Process(self._pid)
+            if "postgres" not in process.name():
+                return None
+            times = process.cpu_times()
+        except psutil.Error:
+            return None
+        return float(times.user + times.system)

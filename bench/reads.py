@@ -17,7 +17,7 @@ from typing import Any
 
 from cryptography.fernet import Fernet
 
-from bench.database import reexec_with_embedded, throwaway
+from bench.database import Server, reexec_with_embedded, throwaway
 from bench.statements import watch
 
 #: ms within which 95 of 100 answers are there
@@ -173,27 +173,6 @@ def names_of_rows(now: Any) -> dict[str, str]:
         "old": quote((now - timedelta(hours=6)).isoformat()),
         "deep": str(min(10_000, DagRun.objects.count() // 2)),
     }
-
-
-class Server:
-    """The CPU of the database's process that serves us, where it runs on this machine: no other load can change it."""
-
-    def __init__(self) -> None:
-        from scheduler_app.models import db
-
-        self._pid = int(db.fetch("SELECT pg_backend_pid()")[0][0])
-
-    def seconds(self) -> float | None:
-        import psutil
-
-        try:
-            process = psutil.Process(self._pid)
-            if "postgres" not in process.name():
-                return None
-            times = process.cpu_times()
-        except psutil.Error:
-            return None
-        return float(times.user + times.system)
 
 
 def measure(client: Any, kind: str, path: str, repeat: int) -> dict[str, Any]:

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class HandOut:
-    """One start of a try: the task instance's id and the fence that lets only this start act."""
+    """One start of a try: the task instance's id and the fence that lets only this start act. These two make it what it
+    is; the rest goes along."""
 
     ti_id: int
     fence: int
-    dag_id: str = ""
-    queue: str = "default"
-    priority: int = 0
+    dag_id: str = field(default="", compare=False)
+    queue: str = field(default="default", compare=False)
+    priority: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,8 +89,7 @@ def task_facts(whole: Sequence[int], parts: Mapping[int, Collection[str]], now: 
     if not statements:
         return TaskFacts(tis, held_until)
     make = Ti._make
-    asked = [*params.get("runs", ()), *params.get("tasks", ())]
-    for row in db.fetch(" UNION ALL ".join(statements), params, keep_plan=prepared.is_few(asked)):
+    for row in db.fetch(" UNION ALL ".join(statements), params, keep_plan=True):
         skips = row[10]
         tis[row[0]].append(make(row[1:11]) if skips is None else make((*row[1:10], json.loads(skips))))
         if row[11] is not None and row[11] > now:
@@ -110,7 +109,7 @@ def leaf_states(leaves: Mapping[int, Sequence[str]]) -> dict[int, list[tuple[str
     found: dict[int, list[tuple[str, str | None]]] = defaultdict(list)
     if pairs:
         params = {"task_runs": [run for run, _ in pairs], "tasks": [task for _, task in pairs]}
-        for run, task, state in db.fetch(_LEAVES, params, keep_plan=prepared.is_few(pairs)):
+        for run, task, state in db.fetch(_LEAVES, params, keep_plan=True):
             found[run].append((task, state))
     return found
 

@@ -1,8 +1,11 @@
 """Statements on a few rows, prepared: the server plans them once for many executions (ADR 9).
 
 Planning one took two to five times as long as running it. Their plan is the generic one, made for ten elements an array
-whatever is passed, so it is for a few rows alone: a batch wants the plan that its own length asks for. A plan lives for
-so many executions and so long, whichever ends first: a table that grew meanwhile gets a new one.
+whatever is passed, so it is for a few rows, or for what is found the same way however many there are: each by its key.
+It is made with sequential scans forbidden, for the table may be small now and large in a second (of 1,000 new runs each
+look-up then read all, which doubled the database's work); and a look-up by key stays one when the server would rather
+read 10⁵ waiting rows. A plan lives for so many executions and so long, or until it has found many rows, whichever is
+first.
 
 Where a pool of connections between us and the server gives each transaction another connection, none of this holds: the
 first error that says so turns it off for the process, and the transaction is tried again.
@@ -34,6 +37,13 @@ _SECONDS = 60.0
 #: "Prepared statement does not exist" and "exists already": somebody else is at the other end of the connection.
 NOT_OURS = frozenset({"26000", "42P05"})
 
+#: Holds for this transaction, in which nothing else is prepared.
+_GENERIC = "SET LOCAL plan_cache_mode = force_generic_plan"
+#: While a plan is made: no scan of all rows, no merge along a whole index (and no JIT, which what is forbidden and
+#: used all the same, for want of an index, would set off).
+_BY_KEY = "SET LOCAL enable_seqscan = off; SET LOCAL enable_mergejoin = off; SET LOCAL jit = off"
+_AS_BEFORE = "; ".join(f"SET LOCAL {name} = DEFAULT" for name in ("enable_seqscan", "enable_mergejoin", "jit"))
+
 _PLACE = re.compile(r"%\((\w+)\)s(::\w+(?:\[\])?)?|%%")
 _numbers = itertools.count(1)
 _refused = False
@@ -45,6 +55,8 @@ class _Form:
 
     text: str
     arguments: str
+    #: the same list without values: what a plan is made with
+    blanks: str
     #: says in the server's list of activity what is being executed
     label: str
 
@@ -92,6 +104,8 @@ def execute(cursor: Any, sql: str, params: Mapping[str, Any]) -> None:
         plan.left = 0  # whatever it was: a column that changed its type makes a plan useless for ever
         _judge(error)
         raise
+    if cursor.rowcount > FEW:
+        plan.left = 0  # many at once: the next plan is for the tables as they are then, whatever they were before
 
 
 def _prepare(cursor: Any, sql: str, worn: _Plan | None) -> _Plan:
@@ -99,13 +113,15 @@ def _prepare(cursor: Any, sql: str, worn: _Plan | None) -> _Plan:
     name = f"scheduler_{hashlib.blake2s(sql.encode(), digest_size=6).hexdigest()}_{next(_numbers)}"
     drop = f"DEALLOCATE {worn.name}; " if worn is not None else ""
     try:
-        cursor.execute(f"{drop}PREPARE {name} AS {form.text}")
+        cursor.execute(
+            f"{drop}PREPARE {name} AS {form.text}; {_GENERIC}; {_BY_KEY};"
+            f" EXPLAIN EXECUTE {name}{form.blanks}; {_AS_BEFORE}"
+        )
     except DatabaseError as error:
         _plans[cursor.connection].pop(sql, None)
         _judge(error)
         raise
-    # the setting holds for this transaction, in which nothing else is prepared
-    run = f"SET LOCAL plan_cache_mode = force_generic_plan; EXECUTE {name}{form.arguments} /* {form.label} */"
+    run = f"{_GENERIC}; EXECUTE {name}{form.arguments} /* {form.label} */"
     return _Plan(name, run, _EXECUTIONS, time.monotonic())
 
 
@@ -131,4 +147,5 @@ def _form(sql: str) -> _Form:
     text = _PLACE.sub(place, sql)
     arguments = ", ".join(f"%({name})s{casts[name]}" for name in numbers)
     label = re.sub(r"\s+|[%*/]", " ", text).strip()[:100]
-    return _Form(text, f"({arguments})" if arguments else "", label)
+    blanks = ", ".join("NULL" for _ in numbers)
+    return _Form(text, *(f"({some})" if some else "" for some in (arguments, blanks)), label)

@@ -158,7 +158,8 @@ CROSS JOIN LATERAL (
 """
 #: Of these runs, the ones whose tasks may be handed out at all.
 _OPEN_RUNS = """
-SELECT r.id, d.max_active_tasks FROM scheduler_dag_run r JOIN scheduler_dag d ON d.dag_id = r.dag_id
+SELECT r.id, d.max_active_tasks FROM scheduler_dag_run r
+CROSS JOIN LATERAL (SELECT * FROM scheduler_dag WHERE dag_id = r.dag_id OFFSET 0) d
 WHERE r.id = ANY(%(runs)s) AND r.state = 'running' AND NOT d.is_paused AND NOT d.is_stale
   AND (r.held_at IS NULL OR r.held_until <= %(now)s)
 """
@@ -189,7 +190,7 @@ class Pages:
         """Those that held a slot while they were deferred go first, and keep it while they cannot go (BC-09)."""
         if not self.keeping_pools and not self.room.limits:
             return
-        rows = _ready(db.fetch(_RESUMED, {"pools": list(self.keeping_pools)}))
+        rows = _ready(db.fetch(_RESUMED, {"pools": list(self.keeping_pools)}, keep_plan=True))
         self._admit(rows)
         for row in rows:
             if row.id not in self.admitted:
@@ -212,7 +213,7 @@ class Pages:
 
     def _first_page(self) -> list[Ready]:
         if not self.ageing_seconds:
-            return _ready(db.fetch(_FIRST_PAGE, {"limit": self.tick.limit}))
+            return _ready(db.fetch(_FIRST_PAGE, {"limit": self.tick.limit}, keep_plan=True))
         weights = [row[0] for row in db.fetch(_WEIGHTS)]
         each = -(-self.tick.limit // max(1, len(weights)))
         return _ready(db.fetch(_OLDEST, {"weights": weights, "each": each})) if weights else []
@@ -319,7 +320,8 @@ class Pages:
 
     def _limits(self, run_ids: set[int]) -> dict[int, int]:
         """``max_active_tasks`` of those runs that may hand out; the others need not be asked about again."""
-        limits = dict(db.fetch(_OPEN_RUNS, {"runs": list(run_ids), "now": self.tick.now})) if run_ids else {}
+        params = {"runs": list(run_ids), "now": self.tick.now}
+        limits = dict(db.fetch(_OPEN_RUNS, params, keep_plan=True)) if run_ids else {}
         self._shut_runs |= run_ids - limits.keys()
         return limits
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from scheduler_app import metrics
 from scheduler_app.models import db
+from scheduler_app.models.prepared import FEW
 
 from .phases import (
     adopt_orphans,
@@ -48,22 +49,24 @@ class Phase:
     atomic: bool = True
     #: name of the probe's column that says "there may be work"; None = whenever its time has come
     probe: str | None = None
+    #: True: a second step of the phase above it, in whose transaction it may run where that has changed a few rows
+    joins: bool = False
     #: stores the error of a row that fails alone
     blame: Callable[[Tick, object, BaseException], None] | None = None
 
 
 PHASES: tuple[Phase, ...] = (
     Phase("sync_executors", sync_executors.run, atomic=False),
+    Phase("pause_failing", pause_failing.run, probe="dag_wakes"),
     Phase("create_runs", create_runs.run, probe="due_dags", blame=create_runs.blame),
     Phase("create_asset_runs", create_asset_runs.run, probe="asset_events", blame=create_asset_runs.blame),
     Phase("enforce_timeouts", enforce_timeouts.run, probe="alarms", blame=enforce_timeouts.blame),
     Phase("start_runs", start_runs.run, probe="queued_runs"),
     Phase("run_backfills", run_backfills.run, probe="backfills", blame=run_backfills.blame),
     Phase("schedule_tasks", schedule_tasks.run, probe="wakes", blame=schedule_tasks.blame),
-    Phase("pause_failing", pause_failing.run, probe="dag_wakes"),
-    Phase("miss_deadlines", miss_deadlines.run, probe="deadlines"),
-    Phase("queue_tasks", queue_tasks.run, probe="scheduled_tasks"),
+    Phase("queue_tasks", queue_tasks.run, probe="scheduled_tasks", joins=True),
     Phase("publish", publish.run, probe="outbox", atomic=False),
+    Phase("miss_deadlines", miss_deadlines.run, probe="deadlines"),
     Phase("fail_lost_tasks", fail_lost_tasks.run, every_seconds=lambda t: t.conf.task_heartbeat_timeout_seconds / 6),
     Phase("adopt_orphans", adopt_orphans.run, every_seconds=lambda t: t.conf.lease_seconds / 3),
     Phase("sweep", sweep.run, every_seconds=lambda t: t.conf.sweep_seconds),
@@ -116,8 +119,8 @@ FEEDS: dict[str, tuple[str, ...]] = {
     "create_asset_runs": ("queued_runs",),
     "start_runs": ("wakes",),
     "run_backfills": ("wakes",),
-    "enforce_timeouts": ("wakes", "dag_wakes"),
-    "schedule_tasks": ("scheduled_tasks", "queued_runs", "wakes", "dag_wakes"),
+    "enforce_timeouts": ("wakes",),
+    "schedule_tasks": ("scheduled_tasks",),
     "queue_tasks": ("outbox",),
     "sync_executors": ("wakes", "scheduled_tasks"),
     "fail_lost_tasks": ("wakes",),
@@ -126,11 +129,25 @@ FEEDS: dict[str, tuple[str, ...]] = {
 }
 
 
+Step = tuple[Phase, ...]
+
+
+def steps(phases: Sequence[Phase]) -> list[Step]:
+    """Each phase with those below that join it."""
+    found: list[Step] = []
+    for phase in phases:
+        if phase.joins:
+            found[-1] += (phase,)
+        else:
+            found.append((phase,))
+    return found
+
+
 class Loop:
     """Runs the table. ``tick`` makes one pass; the caller sleeps when it returns 0."""
 
     def __init__(self, phases: tuple[Phase, ...] = PHASES, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self.phases = phases
+        self.phases, self.steps = phases, steps(phases)
         self.monotonic = monotonic
         self.last_run: dict[str, float] = {}
         #: the phase that runs now, for whoever asks what the process does
@@ -139,22 +156,55 @@ class Loop:
     def tick(self, tick: Tick) -> int:
         """One pass over the phases that may have work; how many rows they changed."""
         started = self.monotonic()
-        flags = dict(zip(PROBE_COLUMNS, db.fetch(PROBE, {"now": tick.now})[0], strict=True))
+        flags = dict(zip(PROBE_COLUMNS, db.fetch(PROBE, {"now": tick.now}, keep_plan=True)[0], strict=True))
         done = 0
-        for phase in self.phases:
-            if not self._is_due(phase, tick, flags):
-                continue
-            changed = self.run_phase(phase, tick)
-            self.last_run[phase.name] = self.monotonic()
+        for step in self.steps:
+            together = len(step) > 1 and self._is_due(step[0], tick, flags)
+            changed, rest = self.run_together(step, tick, flags) if together else (0, step)
             done += changed
-            if changed:
-                flags.update(dict.fromkeys(FEEDS.get(phase.name, ()), True))
+            for phase in rest:
+                if self._is_due(phase, tick, flags):
+                    changed = self.run_phase(phase, tick)
+                    self._note(phase, changed, flags)
+                    done += changed
         metrics.LOOP_SECONDS.observe(self.monotonic() - started)
         return done
 
     def put_off(self, names: Iterable[str]) -> None:
         """These phases have to wait for their whole period again."""
         self.last_run.update(dict.fromkeys(names, self.monotonic()))
+
+    def run_together(self, step: Step, tick: Tick, flags: dict[str, bool]) -> tuple[int, Step]:
+        """Phases of one step in one transaction: how many rows they changed, and which of them are still to run.
+
+        One that raises takes back what the others did: then each is run by itself, with its own error boundary.
+        """
+        done, seen = 0, dict(flags)
+        rest = step
+        try:
+            with db.atomic():
+                while rest and done <= FEW:
+                    phase, rest = rest[0], rest[1:]
+                    if self._is_due(phase, tick, seen):
+                        tick.working_on = []
+                        with metrics.PHASE_SECONDS.labels(phase.name).time():
+                            changed = phase.run(tick)
+                        self._note(phase, changed, seen)
+                        done += changed
+        except Exception as error:
+            self._part(phase, error)
+            return 0, step
+        flags.update(seen)
+        return done, rest
+
+    def _part(self, phase: Phase, error: Exception) -> None:
+        metrics.PHASE_ERRORS.labels(phase.name).inc()
+        log.warning("%s failed in a shared transaction (%s): each phase by itself now", phase.name, error)
+
+    def _note(self, phase: Phase, changed: int, flags: dict[str, bool]) -> None:
+        self.last_run[phase.name] = self.monotonic()
+        if changed:
+            flags.update(dict.fromkeys(FEEDS.get(phase.name, ()), True))
 
     def _is_due(self, phase: Phase, tick: Tick, flags: dict[str, bool]) -> bool:
         if phase.probe is not None:

@@ -53,13 +53,14 @@ def end_attempts(gone: Sequence[Gone], now: datetime) -> int:
     return _move(plan, tasks, now)
 
 
-def fail_for_good(hopeless: Sequence[Hopeless], now: datetime) -> int:
-    """Ends task instances that can never run, without a further try; returns how many moved."""
+def fail_for_good(hopeless: Sequence[Hopeless], now: datetime, *, wait: bool = True) -> int:
+    """Ends task instances that can never run, without a further try; returns how many moved. ``wait=False`` leaves out
+    those that somebody holds."""
     if not hopeless:
         return 0
     reasons = dict(hopeless)
     rows = list(TaskInstance.objects.filter(pk__in=reasons).order_by("pk"))
-    return _move({"fail": [(row, {"reason": reasons[row.pk]}) for row in rows]}, _tasks(rows), now)
+    return _move({"fail": [(row, {"reason": reasons[row.pk]}) for row in rows]}, _tasks(rows), now, wait=wait)
 
 
 _Judged = tuple[TaskInstance, dict[str, Any]]
@@ -94,14 +95,14 @@ def _judge(row: TaskInstance, task: Task, reason: str, now: datetime) -> tuple[s
     return "fail", {"reason": f"{reason} {fate.reason}"}
 
 
-def _move(plan: Mapping[str, Sequence[_Judged]], tasks: Mapping[int, Task], now: datetime) -> int:
+def _move(plan: Mapping[str, Sequence[_Judged]], tasks: Mapping[int, Task], now: datetime, *, wait: bool = True) -> int:
     """Moves what is still as it was judged, and asks for the callbacks and mails of what moved."""
     count = 0
     wanted: list[Wanted] = []
     for verb, judged in plan.items():
         columns = {name: [values[name] for _, values in judged] for name in judged[0][1]}
         fences = [row.fence for row, _ in judged]
-        moved = set(transitions.tasks(verb, [row.pk for row, _ in judged], now, fences=fences, **columns))
+        moved = set(transitions.tasks(verb, [row.pk for row, _ in judged], now, fences=fences, wait=wait, **columns))
         count += len(moved)
         kind = {"retry": "retry", "fail": "failure"}.get(verb)
         for row, values in judged:

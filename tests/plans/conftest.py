@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from scheduler_app.models import db
+from scheduler_app.models import db as models_db
+from scheduler_app.models import prepared
 from tests.rows import T0
 
 #: DAGs; the first HOT of them have everything that is not finished.
@@ -61,14 +62,14 @@ FROM scheduler_dag_run CROSS JOIN generate_series(0, 9) n WHERE state = 'running
 def build() -> None:
     """All rows. Foreign keys are not checked on the way: each test's end would check them again."""
     running = HOT * RUNNING_PER_DAG
-    db.execute("SET LOCAL session_replication_role = replica")
-    db.execute(_DAGS, {"now": T0, "dags": DAGS})
+    models_db.execute("SET LOCAL session_replication_role = replica")
+    models_db.execute(_DAGS, {"now": T0, "dags": DAGS})
     for state, dags, count in (
         ("success", DAGS, FINISHED_RUNS),
         ("running", HOT, running),
         ("queued", HOT, HOT * QUEUED_PER_DAG),
     ):
-        db.execute(_RUNS, {"now": T0, "dags": dags, "state": state, "count": count})
+        models_db.execute(_RUNS, {"now": T0, "dags": dags, "state": state, "count": count})
     for state, pool, run_state, runs, each in (
         ("success", "default_pool", "success", FINISHED_RUNS, FINISHED_TASKS // FINISHED_RUNS + 1),
         ("scheduled", "default_pool", "running", running, SCHEDULED),
@@ -78,11 +79,11 @@ def build() -> None:
         ("deferred", "default_pool", "running", running, DEFERRED),
     ):
         params = {"now": T0, "state": state, "pool": pool, "run_state": run_state, "runs": runs, "each": each}
-        db.execute(_TASKS, params)
-    db.execute(_WAKES, {"now": T0})
-    db.execute("SET LOCAL session_replication_role = origin")
+        models_db.execute(_TASKS, params)
+    models_db.execute(_WAKES, {"now": T0})
+    models_db.execute("SET LOCAL session_replication_role = origin")
     for table in ("dag", "dag_run", "task_instance", "wake", "pool"):
-        db.execute(f"ANALYZE scheduler_{table}")
+        models_db.execute(f"ANALYZE scheduler_{table}")
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +99,7 @@ def history(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
 
 
 def _vacuum() -> None:
-    db.execute("VACUUM scheduler_dag, scheduler_dag_run, scheduler_task_instance, scheduler_wake")
+    models_db.execute("VACUUM scheduler_dag, scheduler_dag_run, scheduler_task_instance, scheduler_wake")
 
 
 @dataclass(frozen=True)
@@ -118,9 +119,29 @@ def plan(history: None, db: None) -> Any:
     return explain
 
 
-def _explain(sql: str, params: dict[str, Any]) -> Plan:
+@pytest.fixture
+def kept_plan(history: None, db: None) -> Any:
+    """As ``plan``, by the plan that is kept for a few rows: it was made without knowing the parameters."""
+
+    def explain(sql: str, params: dict[str, Any] | None = None) -> Plan:
+        form = prepared._form(sql)
+        models_db.execute(f"PREPARE kept AS {form.text}")
+        with transaction.atomic():
+            models_db.execute(f"{prepared._GENERIC}; {prepared._BY_KEY}")
+            models_db.fetch(f"EXPLAIN EXECUTE kept{form.blanks}")
+            models_db.execute(prepared._AS_BEFORE)
+        try:
+            return _explain(f"EXECUTE kept{form.arguments}", params or {}, "force_generic_plan")
+        finally:
+            models_db.execute("DEALLOCATE kept")
+
+    return explain
+
+
+def _explain(sql: str, params: dict[str, Any], mode: str = "auto") -> Plan:
     with transaction.atomic():
-        (found,) = db.fetch(f"EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) {sql}", params)
+        models_db.execute(f"SET LOCAL plan_cache_mode = {mode}")
+        (found,) = models_db.fetch(f"EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) {sql}", params)
         transaction.set_rollback(True)
     tree = json.loads(found[0]) if isinstance(found[0], str) else found[0]
     top = tree[0]["Plan"]

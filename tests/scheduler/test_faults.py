@@ -13,7 +13,7 @@ from django.db import OperationalError
 
 from scheduler_app import metrics
 from scheduler_app.executors.base import HandOut, Lost
-from scheduler_app.models import DagRun, Job, Pool, TaskInstance, db, locks
+from scheduler_app.models import DagRun, Job, Pool, TaskInstance, db, locks, prepared
 from scheduler_app.scheduler import process
 from scheduler_app.scheduler.loop import PHASES, PROBE
 from scheduler_app.scheduler.process import Options, SchedulerProcess
@@ -46,6 +46,7 @@ def refused(number: int) -> Iterator[list[str]]:
 def test_S_30_whichever_statement_of_a_pass_is_refused_the_loop_goes_on_and_nothing_is_lost(scene: Scene) -> None:
     """Also while rows are read: there is no lazy query whose error would come after the boundary."""
     dag = scene.dag(chain(2, "dag", tasks={"t0": {"retries": 1, "retry_delay": 0.0}}))
+    probe = prepared._form(PROBE)
     number, refusals = 0, 0
     while True:
         number += 1
@@ -55,13 +56,13 @@ def test_S_30_whichever_statement_of_a_pass_is_refused_the_loop_goes_on_and_noth
                 try:
                     scene.tick()
                 except OperationalError:  # the process waits it out
-                    assert said[number - 1] == PROBE
+                    assert any(text in said[number - 1] for text in (probe.text, probe.label))
         if len(said) < number:
             break
         refusals += 1
         scene.play(run)
         assert scene.states(run) == {"t0": "success", "t1": "success"}, said[number - 1]
-    assert refusals > 20
+    assert refusals > 15
 
 
 def test_S_17_a_pass_that_changed_something_says_so_also_when_executors_had_told_it(scene: Scene) -> None:

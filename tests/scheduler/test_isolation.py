@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from scheduler_app import metrics
 from scheduler_app.models import DagRun, DagVersion, TaskInstance, Wake, facts, graphs
-from scheduler_app.scheduler.loop import Loop, Phase
+from scheduler_app.scheduler.loop import PHASES, PROBE_COLUMNS, Loop, Phase
 from scheduler_app.scheduler.phases import schedule_tasks
 from tests.rows import at, trigger
 from tests.scheduler.scene import Scene
@@ -305,3 +306,30 @@ def test_no_phase_reads_a_clock_of_its_own(scene: Scene) -> None:
     scene.play(run)
     task = scene.task(run, "a")
     assert {task.scheduled_when, task.queued_when, task.start_date, task.end_date, run.end_date} == {scene.now}
+
+
+def test_an_admission_that_raises_takes_no_look_back_for_good(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What shared its transaction is done again by itself, once."""
+    run = scene.run("a >> b")
+    scene.tick()
+    scene.begin(scene.task(run, "a"))
+    scene.end(scene.task(run, "a"))
+
+    def broken(_: object) -> int:
+        raise ValueError("no admission today")
+
+    phases = tuple(replace(phase, run=broken) if phase.name == "queue_tasks" else phase for phase in PHASES)
+    Loop(phases).tick(scene.a_tick())
+    assert scene.states(run) == {"a": "success", "b": "scheduled"}
+    scene.settle()
+    assert scene.states(run) == {"a": "success", "b": "queued"}
+
+
+def test_after_a_look_at_many_runs_the_admission_has_a_transaction_of_its_own(scene: Scene) -> None:
+    scene.runs(scene.dag("a", max_active_runs=99), 40)
+    scene.phase("start_runs")
+    step = next(step for step in scene.loop.steps if len(step) > 1)
+    flags = dict.fromkeys(PROBE_COLUMNS, True)
+    changed, rest = scene.loop.run_together(step, scene.a_tick(), flags)
+    assert (changed, [phase.name for phase in rest]) == (40, ["queue_tasks"])
+    assert scene.counts() == {"scheduled": 40}

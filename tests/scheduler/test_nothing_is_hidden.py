@@ -72,7 +72,8 @@ def test_no_row_that_is_left_could_have_had_a_slot(scene: Scene, seed: int) -> N
         scene.limit = rng.choice([1, 4, 32])
         before = {None: scene.executor.slots, "Other": scene.executors["Other"].slots_available()}
         hand_out_all(scene)
-        room, _ = queue_tasks._room(scene.a_tick(), queue_tasks._in_use(), {"Ledger": 0, "Other": 0})
+        tick = scene.a_tick()
+        room = queue_tasks._room(tick, queue_tasks._in_use(tick), {"Ledger": 0, "Other": 0})
         queued = TaskInstance.objects.filter(state="queued", queued_when=scene.now).values_list("executor", flat=True)
         handed = Counter(queued)
         free = {name: count - handed[name] for name, count in before.items()}

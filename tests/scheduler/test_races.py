@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -524,3 +525,51 @@ def test_I9_a_dag_that_somebody_edits_is_paused_afterwards(scene: Scene) -> None
         assert (DagRun.objects.get().state, DagModel.objects.get().is_paused) == ("failed", False)
     scene.settle()
     assert DagModel.objects.get().is_paused
+
+
+def test_I9_a_look_and_the_admission_behind_it_commit_together(scene: Scene) -> None:
+    """Nobody sees what the look scheduled before it is admitted; a crash between the two leaves neither."""
+    run = scene.run(scene.dag(shape("a >> b")))
+    scene.tick()
+    scene.begin(scene.task(run, "a"))
+    scene.end(scene.task(run, "a"))
+    seen: list[str | None] = []
+
+    def looking(phase: Phase) -> Phase:
+        def run_it(tick: Any) -> int:
+            seen.append(_elsewhere("SELECT state FROM scheduler_task_instance WHERE task_id = 'b'"))
+            return phase.run(tick)
+
+        return replace(phase, run=run_it)
+
+    phases = tuple(looking(phase) if phase.name in ("queue_tasks", "publish") else phase for phase in PHASES)
+    Loop(phases).tick(scene.a_tick())
+    assert seen == [None, "queued"]
+
+
+def _elsewhere(sql: str) -> Any:
+    """The first value as another connection sees it."""
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.extend(_read_and_close(sql)))
+    thread.start()
+    thread.join(PATIENCE)
+    return found[0]
+
+
+def _read_and_close(sql: str) -> tuple[Any, ...]:
+    try:
+        return db.fetch(sql)[0]
+    finally:
+        db.close()
+
+
+def test_I4_a_scheduled_task_that_somebody_holds_keeps_no_other_waiting(scene: Scene) -> None:
+    run = scene.run(scene.dag(shape("a; b")))
+    scene.phase("start_runs", "schedule_tasks")
+    tick = scene.a_tick()
+    held = "SELECT id FROM scheduler_task_instance WHERE id = %s FOR NO KEY UPDATE"
+    with somebody_holds(held, scene.task(run, "a").pk), db.atomic():
+        assert RUN["queue_tasks"](tick) == 1
+    assert (scene.states(run), tick.again) == ({"a": "scheduled", "b": "queued"}, True)
+    scene.settle()
+    assert scene.states(run) == {"a": "queued", "b": "queued"}

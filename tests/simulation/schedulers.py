@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from scheduler_app.executors.base import Executor, HandOut, Lost
 from scheduler_app.models import Job
-from scheduler_app.scheduler.loop import Loop, Phase
+from scheduler_app.scheduler.loop import PROBE_COLUMNS, Loop, Phase
 from scheduler_app.scheduler.tick import Tick
 
 from .attempts import Attempt
@@ -82,6 +82,9 @@ class WorldLoop(Loop):
             self.world.errors.append((phase.name, error))
         return super()._halve(phase, tick, error)
 
+    def _part(self, phase: Phase, error: Exception) -> None:
+        self.world.errors.append((phase.name, error))
+
 
 @dataclasses.dataclass(slots=True, eq=False)
 class Scheduler:
@@ -122,7 +125,7 @@ def a_tick(world: World, scheduler: Scheduler) -> Tick:
 
 
 def phase(world: World) -> Deed | str:
-    """The next phase of one of them."""
+    """The next phase of one of them, at times with the one that joins it in the same transaction."""
     alive = [scheduler for scheduler in world.schedulers if scheduler.alive]
     if len(alive) < world.schedulers_wanted and (not alive or world.rng.random() < 0.3):
         return start(world)
@@ -131,10 +134,16 @@ def phase(world: World) -> Deed | str:
         return "all are busy"
     scheduler = world.rng.choice(idle)
     table = scheduler.loop.phases
-    mine = table[scheduler.at % len(table)]
+    mine, below = table[scheduler.at % len(table)], table[(scheduler.at + 1) % len(table)]
     scheduler.at += 1
     if world.faults:
         scheduler.executor.broker = world.rng.choices(["fine", "full", "down", "deaf"], [20, 1, 1, 1])[0]
+    if below.joins and world.rng.random() < 0.5:
+        scheduler.at += 1
+        flags = dict.fromkeys(PROBE_COLUMNS, True)
+        together = functools.partial(scheduler.loop.run_together, (mine, below), a_tick(world, scheduler), flags)
+        told = f"{scheduler} {mine.name} and {below.name}"
+        return Deed(together, lambda n: f"{told}: {n[0]}", scheduler, killed=lambda: die(world, scheduler))
     work = functools.partial(scheduler.loop.run_phase, mine, a_tick(world, scheduler))
     return Deed(work, lambda n: f"{scheduler} {mine.name}: {n}", scheduler, killed=lambda: die(world, scheduler))
 

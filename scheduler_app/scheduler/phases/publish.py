@@ -2,20 +2,26 @@
 
 The queued row that is not handed out yet *is* the outbox (design decision 8): a crash before the stamp hands it out
 again, and the fence lets only one of the two start. An executor of this process knows what it has taken, so its rows
-are stamped only when they are still waiting at the next pass: most have begun by then, which saves a write for each.
+are stamped only when many wait or one has waited for long: most have begun by then, which saves a write for each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from scheduler_app.executors.base import HandOut
 from scheduler_app.models import db
 from scheduler_app.scheduler.tick import Tick
 
+#: What the executor knows is stamped together, when so many wait to begin or the first has waited so long.
+_MANY = 32
+_LONG = timedelta(seconds=1)
+
 #: Of one executor, so that what another one refuses hides nothing; rows of an executor that we lack go to the default.
 _OUTBOX = """
-SELECT id, fence, dag_id, queue, priority_weight FROM scheduler_task_instance
+SELECT queued_when, id, fence, dag_id, queue, priority_weight FROM scheduler_task_instance
 WHERE state = 'queued' AND handed_out_at IS NULL AND queued_by_job_id = %(job)s
   AND (executor = %(name)s OR (%(is_default)s AND (executor IS NULL OR executor <> ALL(%(names)s::text[]))))
 ORDER BY priority_weight DESC, queued_when, id LIMIT %(limit)s
@@ -47,16 +53,24 @@ def run(tick: Tick) -> int:
     return handed
 
 
+class _Waiting(NamedTuple):
+    queued_when: datetime
+    hand_out: HandOut
+
+
 def _hand_out(name: str, tick: Tick) -> int:
     executor = tick.executors[name]
     batch = _outbox(name, tick)
     if not batch:
         return 0
-    known = {hand_out for hand_out in batch if executor.knows(hand_out)}
-    fresh = [hand_out for hand_out in batch if hand_out not in known]
+    known = [waiting for waiting in batch if executor.knows(waiting.hand_out)]
+    told = {waiting.hand_out for waiting in known}
+    fresh = [waiting.hand_out for waiting in batch if waiting.hand_out not in told]
     refused = set(executor.accept(fresh)) if fresh else set()
     taken = [hand_out for hand_out in fresh if hand_out not in refused]
-    stamped = [*known, *(hand_out for hand_out in taken if not executor.knows(hand_out))]
+    stamped = [hand_out for hand_out in taken if not executor.knows(hand_out)]
+    if len(known) >= _MANY or any(tick.now - waiting.queued_when >= _LONG for waiting in known):
+        stamped += told
     if stamped:
         ids, fences = [hand_out.ti_id for hand_out in stamped], [hand_out.fence for hand_out in stamped]
         with db.atomic():
@@ -64,7 +78,7 @@ def _hand_out(name: str, tick: Tick) -> int:
     return len(taken)
 
 
-def _outbox(name: str, tick: Tick) -> Sequence[HandOut]:
+def _outbox(name: str, tick: Tick) -> Sequence[_Waiting]:
     params = {
         "job": tick.job_id,
         "name": name,
@@ -73,6 +87,6 @@ def _outbox(name: str, tick: Tick) -> Sequence[HandOut]:
         "limit": tick.limit,
     }
     return [
-        HandOut(ti_id=ti_id, fence=fence, dag_id=dag_id, queue=queue, priority=priority)
-        for ti_id, fence, dag_id, queue, priority in db.fetch(_OUTBOX, params)
+        _Waiting(queued_when, HandOut(ti_id=ti_id, fence=fence, dag_id=dag_id, queue=queue, priority=priority))
+        for queued_when, ti_id, fence, dag_id, queue, priority in db.fetch(_OUTBOX, params, keep_plan=True)
     ]

@@ -2,7 +2,8 @@
 
 The try-lock is a statement of its own *before* anything is counted, so that two schedulers never count the same room.
 A first page in the global order is read from the task instances alone; when it is clogged by refused rows while room is
-left, ``scheduler.admission_pages`` finds those behind it, run by run.
+left, ``scheduler.admission_pages`` finds those behind it, run by run. It waits for no row: the looks of the same
+transaction may hold rows already, and a row that somebody holds gets its slot at the next pass.
 """
 
 from __future__ import annotations
@@ -12,47 +13,54 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from scheduler_app import metrics
+from scheduler_app.engine import states
 from scheduler_app.engine.admission import Refusal, Room
 from scheduler_app.engine.limits import decode
+from scheduler_app.executors.base import HandOut
 from scheduler_app.models import Limit, db, locks, transitions
 from scheduler_app.scheduler.admission_pages import Pages
 from scheduler_app.scheduler.lost import Hopeless, fail_for_good
 from scheduler_app.scheduler.tick import Tick
 
-_ACTIVE = """
-SELECT dag_id, dag_run_id, task_id, pool, state, count(*), sum(pool_slots) FROM scheduler_task_instance
-WHERE state IN ('queued', 'running', 'restarting', 'deferred') GROUP BY 1, 2, 3, 4, 5
-"""
-#: Hand-outs of ours that their executor has still to take.
-_OUTBOX = """
-SELECT executor, count(*) FROM scheduler_task_instance
-WHERE state = 'queued' AND handed_out_at IS NULL AND queued_by_job_id = %(job)s GROUP BY executor
-"""
-#: Pools and keyed limits, which have a window (0 = at once), in one statement.
-_CAPACITIES = """
-SELECT pool, slots, include_deferred, NULL::float FROM scheduler_pool
-UNION ALL SELECT name, amount, NULL, coalesce(per_seconds, 0) FROM scheduler_limit
+#: Every pool (one may be gone) and keyed limit, and the active task instances, counted once for every limit. Hand-outs
+#: of ours that are not stamped come by name: of some their executor has still to be told.
+_IN_USE = """
+SELECT c.*, a.* FROM (
+    SELECT NULL AS name, NULL::float AS per_seconds, pool, slots, include_deferred FROM scheduler_pool
+    UNION ALL SELECT name, per_seconds, NULL, amount, NULL FROM scheduler_limit
+) c FULL JOIN (
+    SELECT pool, state, dag_id, dag_run_id, task_id, count(*), sum(pool_slots),
+           array_agg(executor) FILTER (WHERE mine), array_agg(id) FILTER (WHERE mine),
+           array_agg(fence) FILTER (WHERE mine)
+    FROM (
+        SELECT *, state = 'queued' AND handed_out_at IS NULL AND queued_by_job_id = %(job)s AS mine
+        FROM scheduler_task_instance WHERE state IN ('queued', 'running', 'restarting', 'deferred')
+    ) ti GROUP BY 1, 2, 3, 4, 5
+) a ON a.pool = c.pool
 """
 
 
 def run(tick: Tick) -> int:
     slots = {name: executor.slots_available() for name, executor in tick.executors.items()}
-    for name, waiting in db.fetch(_OUTBOX, {"job": tick.job_id}):
-        slots[tick.executor(name).name] -= waiting
     if not any(free > 0 for free in slots.values()):
         return 0
     if not locks.try_admission():
         metrics.CRITICAL_SECTION_BUSY.inc()
         tick.again = True
         return 0
-    room, keeping_pools = _room(tick, _in_use(), slots)
-    pages = Pages(room, tick, keeping_pools)
+    use = _in_use(tick)
+    for name, *hand_out in use.untold:
+        executor = tick.executor(name)
+        slots[executor.name] -= not executor.knows(HandOut(*hand_out))  # it counts itself what it knows
+    pages = Pages(_room(tick, use, slots), tick, use.keeping)
     pages.admit_resumed()
     if pages.admit_first():
         pages.admit_behind()
     metrics.show_refused(Counter(refusal.code for refusal in pages.refused.values()))
     failed = _fail_hopeless(pages.refused, tick)
-    queued = transitions.tasks("queue", sorted(pages.admitted), tick.now, queued_by_job_id=tick.job_id)
+    queued = transitions.tasks("queue", sorted(pages.admitted), tick.now, wait=False, queued_by_job_id=tick.job_id)
+    if len(queued) < len(pages.admitted):
+        tick.again = True  # somebody holds the others
     _take_rates(pages, queued, tick)
     tick.due_at = pages.due_at
     metrics.TASKS_QUEUED.inc(len(queued))
@@ -60,57 +68,65 @@ def run(tick: Tick) -> int:
 
 
 class _Use(NamedTuple):
-    """Active task instances, counted once for every limit."""
+    """Pools, and active task instances, counted once for every limit."""
 
     runs: dict[int, int]
     dags: dict[str, int]
     tasks: dict[tuple[str, str], int]
     run_tasks: dict[tuple[int, str], int]
-    #: pool → slots by state
-    pools: dict[str, dict[str, int]]
+    #: pool → slots that are taken
+    pools: dict[str, int]
+    #: pool → its slots
+    totals: dict[str, int]
+    #: pools that keep a slot for the time of a deferral
+    keeping: list[str]
+    #: name, amount, seconds (None: at once) of keyed limits
+    limits: list[tuple[str, int, float | None]]
+    #: (executor, id, fence) of hand-outs that its executor may have still to be told of
+    untold: list[tuple[str | None, int, int]]
 
 
-def _in_use() -> _Use:
-    use = _Use(defaultdict(int), defaultdict(int), defaultdict(int), defaultdict(int), defaultdict(dict))
-    for dag_id, run_id, task_id, pool, state, count, slots in db.fetch(_ACTIVE):
+def _in_use(tick: Tick) -> _Use:
+    use = _Use(defaultdict(int), defaultdict(int), defaultdict(int), defaultdict(int), {}, {}, [], [], [])
+    for limit, per_seconds, name, total, include_deferred, *active in db.fetch(
+        _IN_USE, {"job": tick.job_id}, keep_plan=True
+    ):
+        if limit is not None:
+            use.limits.append((limit, total, per_seconds))
+        elif name is not None and name not in use.totals:
+            use.totals[name] = total
+            if include_deferred:
+                use.keeping.append(name)
+        pool, state, dag_id, run_id, task_id, count, slots, *mine = active
+        if pool is None:
+            continue  # nobody uses it
         use.runs[run_id] += count
         use.dags[dag_id] += count
         use.tasks[dag_id, task_id] += count
         use.run_tasks[run_id, task_id] += count
-        of_pool = use.pools[pool]
-        of_pool[state] = of_pool.get(state, 0) + int(slots)
+        if include_deferred or state != states.DEFERRED:
+            use.pools[pool] = use.pools.get(pool, 0) + int(slots)
+        if mine[0] is not None:
+            use.untold.extend(zip(*mine, strict=True))
     return use
 
 
-def _room(tick: Tick, use: _Use, slots: dict[str, int]) -> tuple[Room, list[str]]:
-    """What is left of every limit, and the pools that keep a slot for the time of a deferral."""
-    keeping: list[str] = []
-    totals: dict[str, int] = {}
-    used: dict[str, int] = {}
-    limits: list[tuple[str, int, float | None]] = []
-    for pool, total, include_deferred, window in db.fetch(_CAPACITIES):
-        if window is not None:
-            limits.append((pool, total, window or None))
-            continue
-        totals[pool] = total
-        if include_deferred:
-            keeping.append(pool)
-        used[pool] = sum(n for state, n in use.pools[pool].items() if include_deferred or state != "deferred")
+def _room(tick: Tick, use: _Use, slots: dict[str, int]) -> Room:
+    """What is left of every limit."""
     default = next(iter(tick.executors))
     executors: dict[str | None, int] = {name: max(0, free) for name, free in slots.items()}
     executors[None] = executors.pop(default)
-    room = Room(
-        pool_slots=totals,
-        pool_used=used,
+    return Room(
+        pool_slots=use.totals,
+        pool_used=use.pools,
         executors=executors,
         runs=use.runs,
         dags=use.dags,
         tasks=use.tasks,
         run_tasks=use.run_tasks,
-        limits=Limit.objects.allowances(tick.now, limits),
+        limits=Limit.objects.allowances(tick.now, use.limits),
         max_active_tasks_per=tick.conf.max_active_tasks_per,
     )
-    return room, keeping
 
 
 def _take_rates(pages: Pages, queued: Sequence[int], tick: Tick) -> None:
@@ -126,4 +142,4 @@ def _take_rates(pages: Pages, queued: Sequence[int], tick: Tick) -> None:
 def _fail_hopeless(refused: Mapping[int, Refusal], tick: Tick) -> int:
     """What can never run (a task wider than its pool) ends with the reason instead of waiting for ever (S-05)."""
     never = sorted((key, refusal.text) for key, refusal in refused.items() if refusal.never)
-    return fail_for_good([Hopeless(key, text) for key, text in never], tick.now)
+    return fail_for_good([Hopeless(key, text) for key, text in never], tick.now, wait=False)

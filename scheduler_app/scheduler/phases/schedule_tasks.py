@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from scheduler_app import metrics
@@ -22,6 +23,7 @@ from scheduler_app.engine.outcome import Outcome, deadlock, fail_fast_moves, out
 from scheduler_app.engine.readiness import Look, Move, RunFact, Ti, look
 from scheduler_app.models import Wake, creation, db, facts, following, graphs, transitions
 from scheduler_app.models.facts import RunRow
+from scheduler_app.models.prepared import all_of
 from scheduler_app.scheduler import deferring, run_ends, time_outs
 from scheduler_app.scheduler.tick import Tick, backoff, error_text
 
@@ -31,21 +33,29 @@ WAKE_WINDOW = 4096
 SMALL_GRAPH = 12
 
 #: Those that have waited longest come first, so that runs that are always due keep no other from its look. Each run is
-#: found by its key (a join was hashed with the whole history), and no more are locked than are taken.
+#: found by its key (a join was hashed with all history), and so is its DAG (one was merged with 20,000 idle ones).
 _TAKE_RUNS = f"""
-SELECT r.* FROM (
-    SELECT dag_run_id, min(id) AS first FROM (
-        SELECT id, dag_run_id FROM scheduler_wake WHERE id > %(after)s ORDER BY id LIMIT %(window)s
-    ) w GROUP BY dag_run_id ORDER BY first
-) w CROSS JOIN LATERAL (
-    SELECT {facts.RUN_ROW} FROM scheduler_dag_run r JOIN scheduler_dag d ON d.dag_id = r.dag_id
-    WHERE r.id = w.dag_run_id FOR NO KEY UPDATE OF r SKIP LOCKED
-) r LIMIT %(limit)s
+WITH taken AS MATERIALIZED (
+    SELECT w.first, r.* FROM (
+        SELECT dag_run_id, min(id) AS first FROM (
+            SELECT id, dag_run_id FROM scheduler_wake WHERE id > %(after)s ORDER BY id LIMIT %(window)s
+        ) w GROUP BY dag_run_id ORDER BY first
+    ) w CROSS JOIN LATERAL (
+        SELECT {facts.RUN_ROW} FROM scheduler_dag_run r
+        CROSS JOIN LATERAL (SELECT * FROM scheduler_dag WHERE dag_id = r.dag_id OFFSET 0) d
+        WHERE r.id = w.dag_run_id FOR NO KEY UPDATE OF r SKIP LOCKED
+    ) r LIMIT %(limit)s
+), wakes AS (
+    DELETE FROM scheduler_wake k USING taken WHERE k.dag_run_id = taken.id
+    RETURNING k.dag_run_id AS run, k.task_id, k.reason
+)
+SELECT w.tasks, w.reasons, taken.* FROM taken LEFT JOIN (
+    SELECT run, array_agg(task_id) AS tasks, array_agg(reason) AS reasons FROM wakes GROUP BY run
+) w ON w.run = taken.id ORDER BY taken.first
 """
 _END_OF_WINDOW = """
 SELECT max(id) FROM (SELECT id FROM scheduler_wake WHERE id > %(after)s ORDER BY id LIMIT %(window)s) w
 """
-_TAKE_WAKES = "DELETE FROM scheduler_wake WHERE dag_run_id = ANY(%(runs)s) RETURNING dag_run_id, task_id, reason"
 #: Wakes of runs that were deleted: nobody will ever take them.
 _DROP_ORPHANS = """
 DELETE FROM scheduler_wake WHERE id IN (
@@ -58,7 +68,7 @@ UPDATE scheduler_dag_run r SET next_check_at = w.at, last_scheduling_decision = 
 FROM unnest(%(runs)s::bigint[], %(ats)s::timestamptz[]) AS w(id, at) WHERE r.id = w.id
 """
 #: Of these runs, what is open: anything at all, and anything that will end by itself.
-_OPEN = """
+_OPEN = f"""
 SELECT w.id,
        EXISTS (SELECT 1 FROM scheduler_task_instance ti WHERE ti.dag_run_id = w.id
                AND (ti.state IS NULL OR ti.state IN ('scheduled', 'queued', 'running', 'restarting', 'deferred',
@@ -66,7 +76,7 @@ SELECT w.id,
        EXISTS (SELECT 1 FROM scheduler_task_instance ti WHERE ti.dag_run_id = w.id
                AND ti.state IN ('scheduled', 'queued', 'running', 'restarting', 'deferred',
                                 'up_for_retry', 'up_for_reschedule'))
-FROM unnest(%(runs)s::bigint[]) AS w(id)
+FROM (SELECT * FROM unnest(%(runs)s::bigint[]) {all_of("%(runs)s::bigint[]")}) AS w(id)
 """
 _DAGS_WITH_WAKES = """
 SELECT DISTINCT r.dag_id FROM scheduler_wake w JOIN scheduler_dag_run r ON r.id = w.dag_run_id
@@ -97,20 +107,15 @@ class _Looked:
 
 
 def run(tick: Tick) -> int:
-    rows = _take_runs(tick)
-    if not rows:
+    taken = _take_runs(tick)
+    if not taken:
         tick.again = True
         return db.execute(_DROP_ORPHANS, {"window": WAKE_WINDOW})
+    rows = [one.row for one in taken]
     tick.working_on = [row.id for row in rows]
-    woken: dict[int, set[str | None]] = defaultdict(set)
-    ended_tasks: set[int] = set()
-    swept: set[int] = set()
-    for run_id, task_id, reason in db.fetch(_TAKE_WAKES, {"runs": tick.working_on}):
-        woken[run_id].add(task_id)
-        if reason == "sweep":
-            swept.add(run_id)
-        elif reason != "past_moved":
-            ended_tasks.add(run_id)
+    woken = {one.row.id: one.tasks for one in taken}
+    swept = {one.row.id for one in taken if "sweep" in one.reasons}
+    ended_tasks = {one.row.id for one in taken if one.reasons - {"sweep", "past_moved"}}
     open_rows, alarms = _due(rows, tick.now)
     _keep_time_outs(rows, alarms)
     followed = following.follow_newest(open_rows, tick.now) if tick.conf.runs_follow_newest_version else {}
@@ -128,14 +133,22 @@ def run(tick: Tick) -> int:
     return len(rows)
 
 
-def _take_runs(tick: Tick) -> list[RunRow]:
+class _Taken(NamedTuple):
+    """A run that is locked, and what its wakes said."""
+
+    row: RunRow
+    tasks: set[str | None]
+    reasons: set[str]
+
+
+def _take_runs(tick: Tick) -> list[_Taken]:
     """Locks the runs that have wakes; a window whose runs are all somebody else's hides nothing behind it."""
     after = 0
     while True:
         params = {"after": after, "window": WAKE_WINDOW, "limit": tick.limit}
-        rows = [RunRow._make(row) for row in db.fetch(_TAKE_RUNS, params)]
+        rows = db.fetch(_TAKE_RUNS, params, keep_plan=True)
         if rows:
-            return rows
+            return [_Taken(RunRow._make(row), set(tasks or ()), set(why or ())) for tasks, why, _, *row in rows]
         end = db.fetch(_END_OF_WINDOW, params)[0][0]
         if end is None:
             return []
@@ -326,7 +339,8 @@ def _end_runs(looked: Sequence[_Looked], tick: Tick) -> None:
     quiet = [one for one in looked if not one.found.expand and not any(m.verb == "schedule" for m in one.found.moves)]
     if not quiet:
         return
-    open_now = {key: (is_open, moving) for key, is_open, moving in db.fetch(_OPEN, {"runs": [o.row.id for o in quiet]})}
+    asked = db.fetch(_OPEN, {"runs": [one.row.id for one in quiet]}, keep_plan=True)
+    open_now = {key: (is_open, moving) for key, is_open, moving in asked}
     finished: list[_Looked] = []
     for one in quiet:
         is_open, is_moving = open_now[one.row.id]
