@@ -15,12 +15,14 @@ from scheduler_app import access
 from scheduler_app.actions.errors import ActionError
 from scheduler_app.models import db
 
+AS_JSON = "print JSON instead of a table"
+
 
 class Report(BaseCommand):
     """A command whose method ``run`` shows rows, as a table or as JSON; ``now`` and ``actor`` are set before."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+        parser.add_argument("--json", action="store_true", help=AS_JSON)
 
     def handle(self, *args: Any, **options: Any) -> None:
         self.as_json = bool(options["json"])
@@ -58,7 +60,10 @@ class Verbs(Report):
         super().add_arguments(parser)
         choices = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
         for verb, text in self.verbs.items():
-            getattr(self, f"add_{verb}", _nothing)(choices.add_parser(verb, help=text, description=text))
+            own = choices.add_parser(verb, help=text, description=text)
+            # Behind the verb too, where people put it; suppressed, or its default would undo the one before the verb.
+            own.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help=AS_JSON)
+            getattr(self, f"add_{verb}", _nothing)(own)
 
     def run(self, options: dict[str, Any]) -> None:
         do: Callable[[dict[str, Any]], None] = getattr(self, f"do_{options['verb']}")

@@ -34,6 +34,12 @@ def test_a_dry_run_shows_the_slots_and_makes_nothing() -> None:
     assert not Backfill.objects.exists()
 
 
+def test_json_may_be_asked_for_behind_the_verb_too() -> None:
+    out = io.StringIO()
+    call_command("backfills", "create", *RANGE, "--dry-run", "--json", stdout=out)
+    assert json.loads(out.getvalue()) == ask("create", *RANGE, "--dry-run")
+
+
 def test_a_backfill_is_made_paused_listed_and_cancelled() -> None:
     (made,) = ask("create", *RANGE, "--max-active-runs", "2", "--dag-run-conf", '{"x": 1}')
     row = Backfill.objects.get()
