@@ -16,11 +16,11 @@ def hour(number: int, minute: int = 0) -> datetime:
     return datetime(2026, 3, 1, number, minute, tzinfo=UTC)
 
 
-def hourly(scene: Scene, *, catchup: bool = False, **row: Any) -> DagModel:
+def hourly(scene: Scene, tasks: str = "a", *, catchup: bool = False, **row: Any) -> DagModel:
     """An hourly DAG that exists since 6:00, of which one run may be under way; it is 12:00."""
     timetable = {"kind": "cron_trigger", "expression": "0 * * * *"}
     dag = scene.dag(
-        shape("a", timetable=timetable, max_active_runs=1, catchup=catchup, callbacks=("failure",)),
+        shape(tasks, timetable=timetable, max_active_runs=1, catchup=catchup, callbacks=("failure",)),
         row={"start_date": hour(6), **row},
     )
     schedules.plan_next(dag, scene.now)
@@ -92,6 +92,17 @@ def test_the_oldest_run_is_cancelled_for_the_next_one(scene: Scene) -> None:
     assert list(Callback.objects.values_list("kind", "dag_run_id")) == [("dag_failure", old.pk)]
     audit = Audit.objects.get()
     assert (audit.event, audit.reason, audit.before["state"]) == ("cancel_dag_run", reason, "running")
+
+
+def test_S_43_a_cancelled_run_leaves_no_task_without_an_end(scene: Scene) -> None:
+    hourly(scene, "a >> b", overlap_policy="cancel_oldest")
+    scene.settle()
+    old = DagRun.objects.get()
+    scene.begin(scene.task(old, "a"))
+    assert scene.task(old, "b").state is None
+    scene.wait(3600)
+    scene.settle()
+    assert scene.counts(dag_run=old) == {"skipped": 2}
 
 
 def test_a_jittered_slot_keeps_its_name_and_comes_later_by_its_own_time(scene: Scene) -> None:
