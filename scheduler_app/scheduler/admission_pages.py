@@ -100,6 +100,7 @@ _RESUMED = f"""
 SELECT {_COLUMNS} FROM scheduler_task_instance
 WHERE state = 'scheduled' AND next_method IS NOT NULL AND (limits <> '' OR pool = ANY(%(pools)s)) ORDER BY {_ORDER}
 """
+_RUNNING = "SELECT id FROM scheduler_dag_run WHERE id = ANY(%(runs)s) AND state = 'running'"
 #: What scheduled rows of these pools take of keyed limits, each found by one step in the index.
 _SETS = """
 SELECT p.pool, k.limits
@@ -187,14 +188,20 @@ class Pages:
         self._full_in_run: set[tuple[int, str]] = set()
 
     def admit_resumed(self) -> None:
-        """Those that held a slot while they were deferred go first, and keep it while they cannot go (BC-09)."""
+        """Those that held a slot while they were deferred go first, and keep it while they cannot go (BC-09).
+
+        One whose run was queued again keeps nothing: its run may wait for runs that wait for that very slot.
+        """
         if not self.keeping_pools and not self.room.limits:
             return
         rows = _ready(db.fetch(_RESUMED, {"pools": list(self.keeping_pools)}, keep_plan=True))
         self._admit(rows)
-        for row in rows:
-            if row.id not in self.admitted:
-                self._keep(row)
+        waiting = [row for row in rows if row.id not in self.admitted]
+        if waiting:
+            going_on = {key for (key,) in db.fetch(_RUNNING, {"runs": [row.run_id for row in waiting]})}
+            for row in waiting:
+                if row.run_id in going_on:
+                    self._keep(row)
 
     def _keep(self, row: Ready) -> None:
         if row.pool in self.keeping_pools:

@@ -176,6 +176,23 @@ def test_BC_09_a_resumed_task_that_waits_for_the_executor_keeps_its_pool_slot(sc
     assert other.handed == []
 
 
+def test_a_resumed_task_whose_run_was_queued_again_keeps_no_slot_from_the_runs_before_it(scene: Scene) -> None:
+    scene.pool("one", 1, include_deferred=True)
+    dag = scene.dag("t", max_active_runs=1, tasks={"t": {"pool": "one"}})
+    back, other = scene.runs(dag, 2)
+    scene.tick()
+    task = scene.task(back, "t")
+    scene.begin(task)
+    scene.end(task, state="deferred", defer={"classpath": "a.T", "kwargs": {}, "next_method": "on"})
+    transitions.runs("mark_queued", [back.pk], scene.now)
+    DagRun.objects.filter(pk=back.pk).update(run_after=scene.now + timedelta(hours=1))
+    scene.tick()
+    assert scene.run_states(dag) == ["running", "queued"]
+    transitions.tasks("resume", [task.pk], scene.now)
+    scene.tick(2)
+    assert (scene.states(other), scene.states(back)) == ({"t": "queued"}, {"t": "scheduled"})
+
+
 def test_S_02_an_overfull_pool_does_not_cancel_the_room_of_another(scene: Scene) -> None:
     scene.pool("over", 9)
     scene.pool("free", 3)

@@ -8,13 +8,13 @@ its own and takes every N-th seed. The last line is ``N seeds, M violations``; t
 from __future__ import annotations
 
 import argparse
-import logging
 import multiprocessing
 import sys
 import time
-import traceback
 
-from bench.database import reexec_with_embedded, throwaway
+from bench.database import reexec_with_embedded
+
+from .share import play_share
 
 
 def main() -> int:
@@ -31,37 +31,11 @@ def main() -> int:
     started = time.monotonic()
     if args.jobs > 1:
         with multiprocessing.get_context("spawn").Pool(args.jobs) as pool:
-            violations = sum(pool.starmap(_play, [(args, number) for number in range(args.jobs)]))
+            violations = sum(pool.starmap(play_share, [(args, number) for number in range(args.jobs)]))
     else:
-        violations = _play(args, 0)
+        violations = play_share(args, 0)
     print(f"{args.seeds} seeds, {violations} violations ({time.monotonic() - started:.0f} s)")
     return 1 if violations else 0
-
-
-def _play(args: argparse.Namespace, job: int) -> int:
-    """Plays the seeds of one job; how many violations they had."""
-    with throwaway("simulation"):
-        from .play import opened, play, stage
-        from .world import Violation
-
-        logging.getLogger("scheduler_app").setLevel(logging.CRITICAL + 1)
-        violations = 0
-        with stage() as aside:
-            for seed in range(args.first_seed + job, args.first_seed + args.seeds, args.jobs):
-                world = opened(seed, aside, args.schedulers)
-                try:
-                    play(world, args.steps)
-                except Violation as violation:
-                    violations += 1
-                    print(violation, flush=True)
-                except Exception:
-                    violations += 1
-                    print(f"seed {seed}, step {world.step_number}: {traceback.format_exc()}", flush=True)
-                if args.show:
-                    print("\n".join(world.history))
-                if violations == args.most > 0:
-                    break
-        return violations
 
 
 if __name__ == "__main__":
