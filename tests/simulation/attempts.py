@@ -31,6 +31,8 @@ class Attempt:
     life: str = "alive"
     #: it is in a transaction that is still open
     busy: bool = False
+    #: it has said within the time-out that it lives
+    trusted: bool = True
 
     def __str__(self) -> str:
         return f"{self.ti_id}/{self.fence}"
@@ -190,6 +192,7 @@ def beat(world: World) -> None:
     ]
     pulse = heartbeats.beat(beats, world.now)
     for attempt in alive:
+        attempt.trusted = attempt.ti_id not in pulse.foreign
         if attempt.ti_id in pulse.foreign and world.rng.random() < 0.8:
             world.forget(attempt)
         elif attempt.ti_id in pulse.restarting and world.rng.random() < 0.8:

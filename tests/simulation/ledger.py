@@ -10,7 +10,8 @@ so a wrong commit is found even where the next one hides it.
   ``max_active_tis_per_dag``, ``max_active_tis_per_dagrun``, keyed limits and rates, executor slots; nor does a starting
   run pass ``max_active_runs`` of its DAG or backfill. A limit that was lowered while a transaction was open binds the
   next one.
-* I1, I3: a hand-out is stamped only when its executor has it; none is taken from a living scheduler that can hand over.
+* I1, I3: a hand-out is stamped only when its executor has it; none is taken from a living scheduler that can hand over;
+  no try is ended in the name of an attempt that lives and says so.
 * I6: a slot of a schedule gets its run once, in order.
 * I10: what a person's verb moved, and whatever left a finished state, has an audit row of the same transaction.
 """
@@ -154,6 +155,8 @@ _BACK = "restore"
 #: Ends of a try: from a row that had been handed out, but for a restart, which is no failure.
 _TRIED = frozenset({"running", "deferred"})
 _FAIL_FAST = frozenset({"branching"})
+#: DAGs that end running tasks by a rule of theirs: fail-fast, a time-out of the run.
+_CUTS = _FAIL_FAST | {"daily"}
 _STARTS = frozenset({"start", "settle", "start_deferred"})
 
 
@@ -223,6 +226,8 @@ class Ledger:
             self.started.add((entry.row_id, entry.fence))
         if entry.verb == "unqueue":
             self._unqueued(entry)
+        if entry.verb in ("retry", "fail") and entry.source == "running" and entry.dag_id not in _CUTS:
+            self._lost(entry)
         by_hand = entry.verb in _TASK_ACTIONS or (entry.source in states.FINISHED and entry.verb != _BACK)
         if by_hand and entry.txid not in audited:
             fail("I10", f"{entry.verb} took {_name(entry)} from {entry.source} to {entry.target} without an audit row")
@@ -247,6 +252,15 @@ class Ledger:
         if entry.since is not None and world.now - entry.since >= timedelta(seconds=world.conf.queued_timeout_seconds):
             return
         world.fail("I3", f"hand-out {entry.fence} of {_name(entry)} was taken from scheduler {entry.job}, which lives")
+
+    def _lost(self, entry: Entry) -> None:
+        """Nobody ends a try in the name of an attempt that lives and says so."""
+        if (entry.row_id, entry.fence) in self.world.told_lost:
+            return  # its process died, and a redelivered one began under the same hand-out
+        for one in self.world.attempts:
+            mine = (one.ti_id, one.fence) == (entry.row_id, entry.fence) and one.claim is not None
+            if mine and one.life == "alive" and one.trusted and not one.busy:
+                self.world.fail("I3", f"{entry.verb} of {_name(entry)}: its attempt lives and has not reported")
 
     def _run(self, entry: Entry, audited: set[int]) -> None:
         if entry.source is None:
