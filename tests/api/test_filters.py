@@ -37,6 +37,8 @@ LISTS = [
     "eventLogs",
     "jobs",
 ]
+#: these take no ``order_by``
+ONE_ORDER = {"dags/etl/assets/queuedEvents"}
 #: values of every kind of parameter; each gets the first that it can read
 SAMPLES = ["a", "1", "true", "2026-03-01T12:00:00+00:00", "success", "manual", "non-existent pool", "any"]
 
@@ -82,11 +84,9 @@ def test_every_filter_is_answered(http, etl, run, mapped, asked, path):
     assert answers == dict.fromkeys(answers, 200)
 
 
-@pytest.mark.parametrize("path", LISTS)
+@pytest.mark.parametrize("path", [path for path in LISTS if path not in ONE_ORDER])
 def test_every_order_is_answered_up_and_down(http, etl, run, mapped, path):
     refused = http.get(f"{path}?order_by=bogus")
-    if refused.status_code == 200:
-        pytest.skip("this list has one order")
     names = re.search(r"Use one of: (.*)\.", refused.json()["detail"])[1].split(", ")
     answers = {
         sign + name: http.get(f"{path}?order_by={sign}{name}").status_code for name in names for sign in ("", "-")

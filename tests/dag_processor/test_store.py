@@ -423,6 +423,7 @@ def test_planned_slots_are_stored_without_a_new_version_and_planned_again_when_t
     assert world.parser.plans[-1] == {
         "last_slots": {"sales": {"start": at(3600).isoformat(), "end": at(3600).isoformat()}},
         "manual": {},
+        "ranges": {},
     }
     assert dag().next_dagrun_run_after == at(4 * 3600), "the latest that is due: it does not catch up"
     assert DagVersion.objects.count() == 1

@@ -7,11 +7,20 @@ from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
+from django.core.management import call_command
 
 
 @pytest.fixture(autouse=True)
 def _clock() -> None:
     """Here time goes on: the browser waits for things."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _emptied(django_db_setup: None, django_db_blocker: Any) -> None:
+    """What the migrations wrote is written again under its old numbers before each test here; a transactional test of
+    another module may have left the same content types under new ones."""
+    with django_db_blocker.unblock():
+        call_command("flush", interactive=False, inhibit_post_migrate=True, verbosity=0)
 
 
 @pytest.fixture
