@@ -8,8 +8,7 @@ import logging
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from scheduler_app.dag_processor.retention import BLOBS_LOCK
-from scheduler_app.models import BundleVersion, SourceBlob, db
+from scheduler_app.models import BundleVersion, SourceBlob, db, locks
 
 from .bundle import Bundle
 from .scan import Stamp
@@ -90,7 +89,7 @@ class Manifests:
         manifest = {path: digest for path, (_, digest) in sorted(self._hashes[bundle.name].items()) if digest}
         version = hashlib.sha256(json.dumps(manifest).encode()).hexdigest()
         with db.atomic():
-            db.execute("SELECT pg_advisory_xact_lock(%s)", [BLOBS_LOCK])
+            locks.keep_blobs()
             known = set(SourceBlob.objects.filter(pk__in=list(contents)).values_list("pk", flat=True))
             missing = [
                 SourceBlob(sha256=digest, content=content)

@@ -15,13 +15,9 @@ from scheduler_app.conf import Conf
 from scheduler_app.log_store import stores
 from scheduler_app.log_store.pieces import parse
 from scheduler_app.log_store.stores import RemoteStore
-from scheduler_app.models import db
+from scheduler_app.models import db, locks
 
 log = logging.getLogger(__name__)
-
-#: Held while versions are stored and while blobs that no version holds are deleted: a blob that is there already is
-#: not stored again, and must not go meanwhile.
-BLOBS_LOCK = 0x5C4ED_B10B5
 
 _BATCH = 500
 _SOON_SECONDS = 5.0
@@ -112,7 +108,7 @@ def _is_piece(path: str) -> bool:
 def old_versions(before: datetime) -> int:
     """Versions that nothing refers to, and the blobs that no version holds any more."""
     with db.atomic():
-        db.execute("SELECT pg_advisory_xact_lock(%s)", [BLOBS_LOCK])
+        locks.keep_blobs()
         gone = _delete(_OLD_VERSIONS, before)
         if gone:
             db.execute(_LOOSE_BLOBS, {"limit": 10 * _BATCH})

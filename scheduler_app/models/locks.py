@@ -10,6 +10,7 @@ from . import db
 
 BUNDLES = "SELECT pg_advisory_xact_lock('scheduler_job'::regclass::oid::int, 2)"
 ADMISSION = "SELECT pg_try_advisory_xact_lock('scheduler_task_instance'::regclass::oid::int, 1)"
+BLOBS = "SELECT pg_advisory_xact_lock('scheduler_source_blob'::regclass::oid::int, 3)"
 _NO_ADMISSION = "SELECT pg_advisory_xact_lock('scheduler_task_instance'::regclass::oid::int, 1)"
 
 
@@ -26,3 +27,9 @@ def keep_out_admission() -> None:
 def claim_bundles() -> None:
     """Waits until this transaction alone may say which processor owns which bundle."""
     db.execute(BUNDLES)
+
+
+def keep_blobs() -> None:
+    """Waits until this transaction alone stores versions of DAG folders, or deletes blobs that no version holds: a blob
+    that is there already is not stored again, and must not go meanwhile."""
+    db.execute(BLOBS)

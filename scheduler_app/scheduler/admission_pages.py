@@ -196,7 +196,8 @@ class Pages:
             return
         rows = _ready(db.fetch(_RESUMED, {"pools": list(self.keeping_pools)}, keep_plan=True))
         self._admit(rows)
-        waiting = [row for row in rows if row.id not in self.admitted]
+        admitted = set(self.admitted)
+        waiting = [row for row in rows if row.id not in admitted]
         if waiting:
             going_on = {key for (key,) in db.fetch(_RUNNING, {"runs": [row.run_id for row in waiting]})}
             for row in waiting:

@@ -186,9 +186,7 @@ class Loop:
                 while rest and done <= FEW:
                     phase, rest = rest[0], rest[1:]
                     if self._is_due(phase, tick, seen):
-                        tick.working_on = []
-                        with metrics.PHASE_SECONDS.labels(phase.name).time():
-                            changed = phase.run(tick)
+                        changed = self._run(phase, tick, contextlib.nullcontext())
                         self._note(phase, changed, seen)
                         done += changed
         except Exception as error:
@@ -216,19 +214,25 @@ class Loop:
     def run_phase(self, phase: Phase, tick: Tick) -> int:
         """One phase with its transaction and its error boundary; how many rows it changed."""
         limit = tick.limit
-        self.phase = phase.name
         try:
             while True:
-                tick.working_on = []
                 try:
-                    with metrics.PHASE_SECONDS.labels(phase.name).time(), _transaction(phase):
-                        return phase.run(tick)
+                    return self._run(phase, tick, _transaction(phase))
                 except Exception as error:
                     metrics.PHASE_ERRORS.labels(phase.name).inc()
                     if not self._halve(phase, tick, error):
                         return 0
         finally:
             tick.limit = limit
+
+    def _run(self, phase: Phase, tick: Tick, transaction: contextlib.AbstractContextManager[None]) -> int:
+        """The phase itself in its transaction (or in the one that is open): timed, and named for whoever asks."""
+        tick.working_on = []
+        self.phase = phase.name
+        try:
+            with metrics.PHASE_SECONDS.labels(phase.name).time(), transaction:
+                return phase.run(tick)
+        finally:
             self.phase = ""
 
     def _halve(self, phase: Phase, tick: Tick, error: Exception) -> bool:

@@ -107,8 +107,8 @@ def _move(plan: Mapping[str, Sequence[_Judged]], tasks: Mapping[int, Task], now:
         kind = {"retry": "retry", "fail": "failure"}.get(verb)
         for row, values in judged:
             task = tasks.get(row.pk)
-            cleared = row.state == states.RESTARTING
-            if kind is not None and row.pk in moved and task is not None and not cleared:
+            was_cleared = row.state == states.RESTARTING
+            if kind is not None and row.pk in moved and task is not None and not was_cleared:
                 of = Try(row.pk, row.fence, row.dag_id, row.dag_run_id, row.try_number)
                 reason = values["reason"]
                 wanted += of_task(task, kind, of, {"error": {"type": "", "message": reason}, "reason": reason})

@@ -192,17 +192,19 @@ def test_S_61_two_installations_in_one_database_do_not_take_each_others_locks(sc
     """Each in a schema of its own, as a host project may have it."""
     db.execute("DROP SCHEMA IF EXISTS neighbour CASCADE")
     db.execute("CREATE SCHEMA neighbour")
-    for table in ("scheduler_task_instance", "scheduler_job"):
+    for table in ("scheduler_task_instance", "scheduler_job", "scheduler_source_blob"):
         db.execute(f"CREATE TABLE neighbour.{table} (id bigint)")
     try:
         with in_schema("neighbour") as theirs, in_schema("public") as ours:
             theirs.execute(locks.ADMISSION)
             assert theirs.fetchone() == (True,)
             theirs.execute(locks.BUNDLES)
+            theirs.execute(locks.BLOBS)
             ours.execute(locks.ADMISSION)
             assert ours.fetchone() == (True,)
             ours.execute("SET lock_timeout = '2s'")
             ours.execute(locks.BUNDLES)
+            ours.execute(locks.BLOBS)
             # and within one installation only one may
             with db.atomic():
                 assert not locks.try_admission()

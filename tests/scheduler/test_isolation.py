@@ -13,6 +13,7 @@ from scheduler_app import metrics
 from scheduler_app.models import DagRun, DagVersion, TaskInstance, Wake, facts, graphs
 from scheduler_app.scheduler.loop import PHASES, PROBE_COLUMNS, Loop, Phase
 from scheduler_app.scheduler.phases import schedule_tasks
+from scheduler_app.scheduler.tick import Tick
 from tests.rows import at, trigger
 from tests.scheduler.scene import Scene
 from tests.shapes import chain, parallel, shape
@@ -333,3 +334,17 @@ def test_after_a_look_at_many_runs_the_admission_has_a_transaction_of_its_own(sc
     changed, rest = scene.loop.run_together(step, scene.a_tick(), flags)
     assert (changed, [phase.name for phase in rest]) == (40, ["queue_tasks"])
     assert scene.counts() == {"scheduled": 40}
+
+
+def test_whoever_asks_is_told_the_phase_that_runs_also_in_a_shared_transaction(scene: Scene) -> None:
+    said: list[str] = []
+
+    def ask(_: Tick) -> int:
+        said.append(loop.phase)
+        return 1
+
+    step = (Phase("first", ask, probe="wakes"), Phase("second", ask, probe="wakes", joins=True))
+    loop = Loop(step)
+    loop.run_together(step, scene.a_tick(), {"wakes": True})
+    loop.run_phase(step[0], scene.a_tick())
+    assert (said, loop.phase) == (["first", "second", "first"], "")
