@@ -102,7 +102,8 @@ def _move(plan: Mapping[str, Sequence[_Judged]], tasks: Mapping[int, Task], now:
     for verb, judged in plan.items():
         columns = {name: [values[name] for _, values in judged] for name in judged[0][1]}
         fences = [row.fence for row, _ in judged]
-        moved = set(transitions.tasks(verb, [row.pk for row, _ in judged], now, fences=fences, wait=wait, **columns))
+        keys = [row.pk for row, _ in judged]
+        moved = set(transitions.tasks(verb, keys, now, fences=fences, wait=wait, tells=True, **columns))
         count += len(moved)
         kind = {"retry": "retry", "fail": "failure"}.get(verb)
         for row, values in judged:

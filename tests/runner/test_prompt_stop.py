@@ -17,6 +17,7 @@ from scheduler_app.conf import Conf
 from scheduler_app.executors.base import HandOut
 from scheduler_app.executors.local import LocalExecutor
 from scheduler_app.models import DagRun, db, transitions
+from scheduler_app.scheduler import lost
 from tests import rows
 from tests.shapes import shape
 
@@ -107,22 +108,45 @@ def test_an_attempt_that_nobody_touched_goes_on_when_its_neighbour_is_stopped(
     assert rows.states(run) == {"one": "failed", "two": "running"}
 
 
-def test_the_writer_tells_runners_only_of_rows_whose_process_may_live() -> None:
+@pytest.fixture
+def told() -> Iterator[Callable[[], int]]:
+    """How often runners were told since the last time."""
+    db.execute(f"LISTEN {db.STOP_CHANNEL}")
+    raw = db.connection().connection
+
+    def count() -> int:
+        raw.poll()
+        found = len(raw.notifies)
+        raw.notifies.clear()
+        return found
+
+    yield count
+    db.execute(f"UNLISTEN {db.STOP_CHANNEL}")
+
+
+def test_the_writer_tells_runners_only_of_rows_whose_process_may_live(told: Callable[[], int]) -> None:
     """A report (it brings its fence) and a move of a row that waits tell nobody; many rows tell once."""
     (run,) = rows.trigger(rows.store(shape("waits; runs; runs_too; ends")))
     waits, running, too, ends = (ti_of(run, name).pk for name in ("waits", "runs", "runs_too", "ends"))
     now = db.clock()
     for verb in ("schedule", "queue", "start"):
         transitions.tasks(verb, [running, too, ends], now)
-    raw = db.connection().connection
-    db.execute(f"LISTEN {db.STOP_CHANNEL}")
-    try:
-        transitions.tasks("succeed", [ends], now, fences=[1])
-        transitions.tasks("mark_failed", [waits, ends], now)
-        raw.poll()
-        assert raw.notifies == []
-        transitions.tasks("skip", [running, too], now)
-        raw.poll()
-        assert len(raw.notifies) == 1
-    finally:
-        db.execute(f"UNLISTEN {db.STOP_CHANNEL}")
+    transitions.tasks("succeed", [ends], now, fences=[1])
+    transitions.tasks("mark_failed", [waits, ends], now)
+    assert told() == 0
+    transitions.tasks("skip", [running, too], now)
+    assert told() == 1
+
+
+def test_runners_are_told_of_an_attempt_whose_try_the_scheduler_ends(told: Callable[[], int]) -> None:
+    """Its run took too long (``timed_out_running_tasks=failed``), or it was silent: it may live all the same."""
+    (run,) = rows.trigger(rows.store(shape("late; silent")))
+    late, silent = (ti_of(run, name).pk for name in ("late", "silent"))
+    now = db.clock()
+    for verb in ("schedule", "queue", "start"):
+        transitions.tasks(verb, [late, silent], now)
+    assert lost.fail_for_good([lost.Hopeless(late, "The run took too long.")], now) == 1
+    assert told() == 1
+    assert lost.end_attempts([lost.Gone(silent, 1, "It was silent.")], now) == 1
+    assert told() == 1
+    assert rows.states(run) == {"late": "failed", "silent": "failed"}
