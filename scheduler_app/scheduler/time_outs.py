@@ -50,11 +50,13 @@ def cut_short(late: Sequence[Late], now: datetime, running_end_as: str) -> None:
     spared = _teardowns([one for one in late if one.row.timed_out_at is None], tasks)
     ending = [task for task in tasks if task.pk not in spared]
     reasons = {key: timed_out(graph).reason for key, graph in graphs.items()}
-    failing = [task for task in ending if running_end_as == states.FAILED and task.state in _BEGUN]
-    fail_for_good([Hopeless(task.pk, reasons[task.dag_run_id]) for task in failing], now)
-    rest = [task for task in ending if task not in failing]
-    reason = [reasons[task.dag_run_id] for task in rest]
-    transitions.tasks("skip", [task.pk for task in rest], now, wake=False, reason=reason)
+    failing, skipping = [], []
+    for task in ending:
+        fails = running_end_as == states.FAILED and task.state in _BEGUN
+        (failing if fails else skipping).append(Hopeless(task.pk, reasons[task.dag_run_id]))
+    fail_for_good(failing, now)
+    keys, reason = [one.ti_id for one in skipping], [one.reason for one in skipping]
+    transitions.tasks("skip", keys, now, wake=False, reason=reason)
     going_on = sorted({task.dag_run_id for task in tasks if task.pk in spared})
     if going_on:
         db.execute(_MARK, {"runs": going_on, "now": now})
