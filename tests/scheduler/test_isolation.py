@@ -122,6 +122,24 @@ def test_a_run_that_fails_again_and_again_is_left_alone_longer_and_longer(scene:
     assert run.look_failures == 3
 
 
+def test_S_40_a_run_that_is_left_alone_is_not_looked_at_for_a_wake_that_comes_meanwhile(scene: Scene) -> None:
+    """Its look may take the whole batch down: whatever ends in it must not bring the error back before its time."""
+    run = scene.run("a")
+    with unreadable("dag"):
+        scene.tick()
+        run.refresh_from_db()
+        until = run.backoff_until
+        for _ in range(3):
+            wake(scene, run)
+            scene.tick()
+        run.refresh_from_db()
+        assert (run.look_failures, run.backoff_until, run.next_check_at) == (1, until, until)
+    assert not Wake.objects.exists()
+    scene.wait(60)
+    scene.settle()
+    assert scene.states(run) == {"a": "queued"}
+
+
 def test_S_23_S_24_a_phase_that_raises_stops_no_other_and_is_counted(scene: Scene) -> None:
     def broken(_: Any) -> int:
         raise ZeroDivisionError
