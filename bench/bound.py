@@ -54,7 +54,7 @@ def record(stage: Stage, shape: str, per_tick: int) -> Record:
 
 def replay(stage: Stage, shape: str, found: Record) -> float:
     """The seconds that the writes of a play take alone, about rows that were created as its were."""
-    from scheduler_app.models import DagRun, db, prepared
+    from scheduler_app.models import DagRun, db
 
     dag = create(shape)
     stage.beat()
@@ -67,10 +67,7 @@ def replay(stage: Stage, shape: str, found: Record) -> float:
         for group in groups:
             with contextlib.nullcontext() if group[0].alone else db.atomic():
                 for write in group:
-                    if write.keep_plan:
-                        prepared.execute(cursor, write.sql, write.params)
-                    else:
-                        cursor.execute(write.sql, write.params)
+                    db.run(cursor, write.sql, write.params, keep_plan=write.keep_plan)
         seconds = time.perf_counter() - began
     left = DagRun.objects.filter(dag=dag).exclude(state="success").count()
     if left:
@@ -131,7 +128,7 @@ def _moved(write: Write, of_run: Mapping[int, int], of_task: Mapping[int, int]) 
         ids = of_run if _OF_RUNS.search(write.sql) else of_task
         names = {"ids": ids, "runs": of_run, "task_runs": of_run}
         return {key: _mapped(value, names[key]) if key in names else value for key, value in write.params.items()}
-    return [_mapped(value, of_run) for value in write.params] or None
+    return [_mapped(value, of_run) for value in write.params]
 
 
 def _mapped(value: Any, keys: Mapping[int, int]) -> Any:

@@ -20,34 +20,43 @@ def reexec_with_embedded(module: str) -> None:
 
 
 @contextlib.contextmanager
-def throwaway(name: str, **scheduler_settings: Any) -> Iterator[None]:
-    """Sets Django up on a new, migrated database, and drops it at the end."""
+def empty_database(name: str) -> Iterator[str]:
+    """The address of a new database on the server of DATABASE_URL; it is dropped at the end."""
     import psycopg2
 
-    address = os.environ["DATABASE_URL"]
-    url = urlsplit(address)
+    url = urlsplit(os.environ["DATABASE_URL"])
     database = f"bench_{name}_{os.getpid()}"
     admin = psycopg2.connect(urlunsplit(url))
     admin.autocommit = True
     admin.cursor().execute(f'CREATE DATABASE "{database}"')
-    os.environ["DATABASE_URL"] = urlunsplit(url._replace(path=f"/{database}"))
-    os.environ["DJANGO_SETTINGS_MODULE"] = "scheduler_app.settings"
     try:
-        import django
-        from django.conf import settings
-        from django.core.management import call_command
-
-        django.setup()
-        settings.SCHEDULER = {**settings.SCHEDULER, **scheduler_settings}
-        call_command("migrate", verbosity=0)
-        yield
+        yield urlunsplit(url._replace(path=f"/{database}"))
     finally:
-        from django.db import connections
-
-        connections.close_all()
-        os.environ["DATABASE_URL"] = address
         admin.cursor().execute(f'DROP DATABASE IF EXISTS "{database}" WITH (FORCE)')
         admin.close()
+
+
+@contextlib.contextmanager
+def throwaway(name: str, **scheduler_settings: Any) -> Iterator[None]:
+    """Sets Django up on a new, migrated database, and drops it at the end."""
+    before = os.environ["DATABASE_URL"]
+    with empty_database(name) as address:
+        os.environ["DATABASE_URL"] = address
+        os.environ["DJANGO_SETTINGS_MODULE"] = "scheduler_app.settings"
+        try:
+            import django
+            from django.conf import settings
+            from django.core.management import call_command
+
+            django.setup()
+            settings.SCHEDULER = {**settings.SCHEDULER, **scheduler_settings}
+            call_command("migrate", verbosity=0)
+            yield
+        finally:
+            from django.db import connections
+
+            connections.close_all()
+            os.environ["DATABASE_URL"] = before
 
 
 class Server:

@@ -77,17 +77,12 @@ def main(stage: Stage, repeat: int, *, large: bool) -> None:
 
 def _measure(stage: Stage, repeat: int) -> dict[str, float]:
     """Medians: CPU and wall of a task instance, and of an idle pass, in ms."""
-    from scheduler_app.conf import conf
-    from scheduler_app.models import db
-    from scheduler_app.scheduler.tick import Tick
-
     _work(stage)
     plays = [_work(stage) for _ in range(repeat)]
     server = Server()
     cpu, began = time.process_time() + (server.seconds() or 0.0), time.perf_counter()
     for _ in range(IDLE_PASSES):
-        tick = Tick(db.clock(), stage.job_id, conf(), {stage.executor.name: stage.executor}, stage.rng, 512)
-        stage.loop.tick(tick)
+        stage.tick(0)
     idle, idle_cpu = time.perf_counter() - began, time.process_time() + (server.seconds() or 0.0) - cpu
     return {
         "cpu_ms_per_ti": round(statistics.median(cpu for cpu, _ in plays) / (RUNS * TASKS) * 1000, 3),

@@ -17,11 +17,11 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 import psycopg2
 
-from bench.processes import own_cpu
+from bench.database import empty_database
+from bench.processes import children_cpu, own_cpu
 from scheduler_app import process_tree
 
 _PROGRAMS = (("api-server", "--workers", "1"), ("scheduler",), ("dag-processor",))
@@ -32,20 +32,13 @@ _RUN_SECONDS = 600.0
 @contextlib.contextmanager
 def airflow(venv: Path, home: Path, dags: Path, slots: int) -> Iterator[Airflow]:
     """Airflow at work on a new database of the server of DATABASE_URL; everything is gone afterwards."""
-    url = urlsplit(os.environ["DATABASE_URL"])
-    database = f"bench_airflow_{os.getpid()}"
-    admin = psycopg2.connect(urlunsplit(url))
-    admin.autocommit = True
-    admin.cursor().execute(f'CREATE DATABASE "{database}"')
-    address = urlunsplit(url._replace(path=f"/{database}"))
-    made = Airflow(venv, home, address, _environment(home, dags, address, slots))
-    try:
-        made.start()
-        yield made
-    finally:
-        made.stop()
-        admin.cursor().execute(f'DROP DATABASE IF EXISTS "{database}" WITH (FORCE)')
-        admin.close()
+    with empty_database("airflow") as address:
+        made = Airflow(venv, home, address, _environment(home, dags, address, slots))
+        try:
+            made.start()
+            yield made
+        finally:
+            made.stop()
 
 
 class Airflow:
@@ -113,8 +106,6 @@ class Airflow:
 
 def _cpu(pid: int) -> float:
     """Its own seconds and those of its ended children."""
-    from bench.processes import children_cpu
-
     return own_cpu(pid) + children_cpu(pid)
 
 
