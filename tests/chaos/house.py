@@ -80,14 +80,7 @@ class House:
 
     def start(self, name: str) -> None:
         """``scheduler…``, ``worker…`` (of Celery), ``triggerer…`` or ``processor``, as a process of its own."""
-        environ = self.environ
-        if name.startswith("worker"):
-            command = ["-m", "celery", "-A", "scheduler_app", "worker", "-n", name, "-Q", self.queue, "-c", "8"]
-            # Another machine: it has neither our home nor our DAG files.
-            home = str(self.folder / name)
-            environ = environ | {"SCHEDULER_HOME": home, "SCHEDULER_DAGS_FOLDER": f"{home}/none"}
-        else:
-            command = [str(ROOT / "manage.py"), *ROLES[name.rstrip("0123456789")]]
+        command, environ = self._command(name)
         parent = os.getpid()
         with (self.folder / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
@@ -101,6 +94,15 @@ class House:
                 # nothing outlives the test that started it, however that ends
                 preexec_fn=lambda: proc.die_with_parent(parent),
             )
+
+    def _command(self, name: str) -> tuple[list[str], dict[str, str]]:
+        """Arguments of Python, and the environment, of a process of that name."""
+        if not name.startswith("worker"):
+            return [str(ROOT / "manage.py"), *ROLES[name.rstrip("0123456789")]], self.environ
+        # Another machine: it has neither our home nor our DAG files.
+        home = str(self.folder / name)
+        command = ["-m", "celery", "-A", "scheduler_app", "worker", "-n", name, "-Q", self.queue, "-c", "8"]
+        return command, self.environ | {"SCHEDULER_HOME": home, "SCHEDULER_DAGS_FOLDER": f"{home}/none"}
 
     def children(self, name: str) -> list[psutil.Process]:
         try:

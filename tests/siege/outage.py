@@ -29,7 +29,7 @@ from typing import Any
 import psutil
 import psycopg2
 
-from scheduler_app import embedded_db, proc
+from scheduler_app import embedded_db
 from tests.chaos.house import ROOT, House, alive, children_of, command_of, wait_for
 from tests.executors.queues import cleared
 
@@ -69,7 +69,7 @@ class Accounts:
 
 
 class Town(House):
-    """A house with a triggerer and a web server as well, and DAGs of its own."""
+    """A house with a web server (``web``) as well, and DAGs of its own."""
 
     def __init__(self, folder: Path, database_url: str, *, seconds: float, broker: str, knobs: dict[str, str]) -> None:
         super().__init__(folder, database_url, tasks=0, seconds=seconds, broker=broker)
@@ -85,26 +85,11 @@ class Town(House):
             **knobs,
         }
 
-    def start(self, name: str) -> None:
-        commands = {
-            "triggerer": [str(ROOT / "manage.py"), "runtriggerer"],
-            "web": ["-m", "gunicorn", "-b", f"127.0.0.1:{self.port}", "--threads", "4", "scheduler_app.wsgi"],
-        }
-        if name not in commands:
-            super().start(name)
-            return
-        parent = os.getpid()
-        with (self.folder / f"{name}.log").open("ab") as log:
-            self.processes[name] = subprocess.Popen(
-                [sys.executable, *commands[name]],
-                cwd=ROOT,
-                env=self.environ,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                preexec_fn=lambda: proc.die_with_parent(parent),
-            )
+    def _command(self, name: str) -> tuple[list[str], dict[str, str]]:
+        if name != "web":
+            return super()._command(name)
+        command = ["-m", "gunicorn", "-b", f"127.0.0.1:{self.port}", "--threads", "4", "scheduler_app.wsgi"]
+        return command, self.environ
 
     def get(self, path: str) -> tuple[int, str]:
         """What the web answers to somebody with a session: status and text."""
@@ -131,17 +116,29 @@ class Town(House):
     def attempts(self) -> dict[tuple[str, int], psutil.Process]:
         """(task, try) → its process, of those that began and have not ended."""
         begun: dict[tuple[str, int], int] = {}
-        for line in self.ledger.read_text().splitlines():
-            what, task_id, number, pid = line.split()
+        for what, task_id, number, pid in self.entries():
             if what == "begin":
-                begun[task_id, int(number)] = int(pid)
+                begun[task_id, number] = int(pid)
             else:
-                begun.pop((task_id, int(number)), None)
+                begun.pop((task_id, number), None)
         return {key: psutil.Process(pid) for key, pid in begun.items() if psutil.pid_exists(pid)}
 
 
-def play(server: embedded_db.Server, folder: Path, stop_seconds: float, stop_signal: int, broker: str) -> Accounts:
-    """On a server that runs, with a migrated database; the folder gets ledger, home and logs."""
+def play(folder: Path, stop_seconds: float, stop_signal: int, broker: str) -> Accounts:
+    """On a server of its own below the folder, which gets ledger, home and logs as well."""
+    server = embedded_db.Server(folder / "server")
+    try:
+        with embedded_db.locked(server.home):
+            server.start()
+            environ = {**os.environ, "DATABASE_URL": embedded_db.url(server.home), "SCHEDULER_HOME": str(folder)}
+            subprocess.run([sys.executable, str(ROOT / "manage.py"), "migrate", "-v0"], env=environ, check=True)
+            return _play(server, folder, stop_seconds, stop_signal, broker)
+    finally:
+        server.stop()
+        embedded_db.remove(server.home)
+
+
+def _play(server: embedded_db.Server, folder: Path, stop_seconds: float, stop_signal: int, broker: str) -> Accounts:
     knobs = _LONG if stop_seconds >= 10 else _SHORT
     url = embedded_db.url(server.home)
     town = Town(folder, url, seconds=stop_seconds * 1.5 + 2, broker=broker, knobs=knobs)
@@ -234,16 +231,9 @@ def main() -> int:
     parser.add_argument("--broker", default="", help="URL of a broker: a Celery worker takes part")
     args = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="outage-"))
-    server = embedded_db.Server(folder / "server")
     try:
-        with embedded_db.locked(server.home):
-            server.start()
-            environ = {**os.environ, "DATABASE_URL": embedded_db.url(server.home), "SCHEDULER_HOME": str(folder)}
-            subprocess.run([sys.executable, str(ROOT / "manage.py"), "migrate", "-v0"], env=environ, check=True)
-            found = play(server, folder, args.stop_seconds, SIGNALS[args.stop_mode], args.broker)
+        found = play(folder, args.stop_seconds, SIGNALS[args.stop_mode], args.broker)
     finally:
-        server.stop()
-        embedded_db.remove(server.home)
         shutil.rmtree(folder, ignore_errors=True)
     for path, (status, text) in found.said.items():
         print(f"meanwhile {path}: {status} {json.dumps(' '.join(text.split())[-160:])}")

@@ -27,6 +27,6 @@ def run(slots: int, ledger: str, log: str, seed: int) -> None:
     os.dup2(into, 1)
     os.dup2(into, 2)
     book = os.open(ledger, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    # a scheduler whose lease was lost makes its executors anew
+    # made when the process begins, as any other executor is
     EXECUTORS[FreeExecutor.name] = lambda knobs: FreeExecutor(slots, book, random.Random(seed))
     run_scheduler(Options(executor=FreeExecutor.name))

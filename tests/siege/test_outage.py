@@ -3,36 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-
-from scheduler_app import embedded_db
-from tests.chaos.house import ROOT
 
 from .outage import Accounts, play
 
 
 @pytest.fixture(scope="module")
-def after(tmp_path_factory: pytest.TempPathFactory, redis_url: str) -> Iterator[Accounts]:
+def after(tmp_path_factory: pytest.TempPathFactory, redis_url: str) -> Accounts:
     """What was found after three seconds without it: a scheduler's lease is over by then, an attempt's time is not."""
-    folder = tmp_path_factory.mktemp("outage")
-    server = embedded_db.Server(folder / "server")
-    try:
-        with embedded_db.locked(server.home):
-            server.start()
-            environ = {**os.environ, "DATABASE_URL": embedded_db.url(server.home), "SCHEDULER_HOME": str(folder)}
-            subprocess.run([sys.executable, str(ROOT / "manage.py"), "migrate", "-v0"], env=environ, check=True)
-            yield play(server, Path(folder), 3, signal.SIGQUIT, redis_url)
-    finally:
-        server.stop()
-        embedded_db.remove(server.home)
+    return play(tmp_path_factory.mktemp("outage"), 3, signal.SIGQUIT, redis_url)
 
 
 @pytest.mark.redis
