@@ -11,10 +11,10 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from bench.database import Server
 from bench.play import UNLIMITED, Stage
+from bench.reads_seed import insert_select
 
 RUNS, TASKS = 50, 3
 IDLE_PASSES = 20
@@ -26,33 +26,6 @@ STEPS = {
 }
 LARGE = 5_000_000
 
-_DAGS = """
-INSERT INTO scheduler_dag (dag_id, dag_display_name, bundle_name, fileloc, relative_fileloc, owners, timezone,
-    timetable, timetable_periodic, schedule_hash, catchup, is_paused, is_stale, has_import_errors,
-    has_task_concurrency_limits, max_active_tasks, max_active_runs, max_consecutive_failed_dag_runs, missed_scans,
-    schedule_failures, created_at, next_dagrun_run_after)
-SELECT %(prefix)s || n, '', 'dags', '', '', '', 'UTC', '{}', false, '', false, false, false, false, false, 1000000,
-    1000000, 0, 0, 0, now(), now() + n * interval '1 hour'
-FROM generate_series(%(first)s, %(last)s) n
-"""
-_RUNS = """
-INSERT INTO scheduler_dag_run (dag_id, run_id, run_type, state, moved_by, run_after, logical_date, start_date, end_date,
-    conf, triggered_by, clear_number, interval_pending, look_failures, next_check_at)
-SELECT %(dag)s, %(state)s || n, 'scheduled', %(state)s, 'create', now() - n * interval '1 minute',
-    now() - n * interval '1 minute', now() - n * interval '1 minute',
-    CASE WHEN %(state)s = 'success' THEN now() - n * interval '1 minute' END, '{}', 'timetable', 0, false, 0,
-    now() + interval '1 day'
-FROM generate_series(%(first)s, %(last)s) n
-"""
-_TASKS = """
-INSERT INTO scheduler_task_instance (dag_run_id, dag_id, task_id, map_index, state, moved_by, try_number, max_tries,
-    pool, pool_slots, queue, priority_weight, operator_name, hostname, unixname, fence, lost_hand_outs, scheduled_when,
-    queued_when, start_date, end_date)
-SELECT r.id, r.dag_id, 't' || n, -1, nullif(%(task_state)s, 'none'), 'create', 1, 1, %(pool)s, 1, 'default', 1, '', '',
-    '', 1, 0, r.start_date, r.start_date, r.start_date, CASE WHEN %(task_state)s = 'success' THEN r.end_date END
-FROM scheduler_dag_run r CROSS JOIN generate_series(0, %(each)s - 1) n
-WHERE r.dag_id = %(dag)s AND NOT EXISTS (SELECT 1 FROM scheduler_task_instance t WHERE t.dag_run_id = r.id)
-"""
 #: Task instances of a run among those rows.
 EACH = 100
 
@@ -117,7 +90,7 @@ def _fill(kind: str, have: int, wanted: int) -> None:
 
     fillers: dict[str, Callable[[], None]] = {
         "history": lambda: _add_tasks("history", "success", "success", have, wanted),
-        "idle_dags": lambda: _run(_DAGS, prefix="idle", first=have + 1, last=wanted),
+        "idle_dags": lambda: _add_dags("'idle' || n", "1 hour", have + 1, wanted),
         "waiting": lambda: _add_tasks("waiting", "running", "none", have, wanted),
         "refused": lambda: _add_tasks("refused", "running", "scheduled", have, wanted, pool="full"),
     }
@@ -126,30 +99,77 @@ def _fill(kind: str, have: int, wanted: int) -> None:
     db.execute("VACUUM ANALYZE scheduler_task_instance, scheduler_dag_run, scheduler_dag")
 
 
-def _add_tasks(dag: str, state: str, task_state: str, have: int, wanted: int, pool: str = "default_pool") -> None:
+def _add_dags(name: str, every: str, first: int, last: int) -> None:
     from scheduler_app.models import DagModel
 
+    insert_select(
+        DagModel,
+        "generate_series(%s, %s) n",
+        (first, last),
+        dag_id=name,
+        bundle_name="'dags'",
+        timezone="'UTC'",
+        is_paused="false",
+        max_active_tasks=f"{UNLIMITED}",
+        max_active_runs=f"{UNLIMITED}",
+        created_at="now()",
+        next_dagrun_run_after=f"now() + n * interval '{every}'",
+    )
+
+
+def _add_tasks(dag: str, state: str, task_state: str, have: int, wanted: int, pool: str = "default_pool") -> None:
+    from scheduler_app.models import DagModel, DagRun, TaskInstance, db
+
     if not DagModel.objects.filter(pk=dag).exists():
-        _run(
-            _DAGS.replace("|| n", "").replace("interval '1 hour'", "interval '1000 hours'"), prefix=dag, first=1, last=1
-        )
-    _run("SET session_replication_role = replica")
-    _run(_RUNS, dag=dag, state=state, first=have // EACH + 1, last=wanted // EACH)
-    _run(_TASKS, dag=dag, task_state=task_state, pool=pool, each=EACH)
-    _run("SET session_replication_role = origin")
-
-
-def _run(sql: str, **params: Any) -> None:
-    from scheduler_app.models import db
-
-    db.execute(sql.replace("'{}'", "'{}'::jsonb"), params)
+        _add_dags(f"'{dag}'", "1000 hours", 1, 1)
+    slot, ended = "now() - n * interval '1 minute'", state == "success"
+    db.execute("SET session_replication_role = replica")
+    insert_select(
+        DagRun,
+        "generate_series(%s, %s) n",
+        (have // EACH + 1, wanted // EACH),
+        dag_id=f"'{dag}'",
+        run_id=f"'{state}' || n",
+        run_type="'scheduled'",
+        state=f"'{state}'",
+        moved_by="'create'",
+        run_after=slot,
+        logical_date=slot,
+        start_date=slot,
+        end_date=slot if ended else "NULL",
+        triggered_by="'timetable'",
+        next_check_at="now() + interval '1 day'",
+    )
+    insert_select(
+        TaskInstance,
+        "scheduler_dag_run r CROSS JOIN generate_series(0, %s - 1) n WHERE r.dag_id = %s"
+        " AND NOT EXISTS (SELECT 1 FROM scheduler_task_instance t WHERE t.dag_run_id = r.id)",
+        (EACH, dag),
+        dag_run_id="r.id",
+        dag_id="r.dag_id",
+        task_id="'t' || n",
+        state=f"nullif('{task_state}', 'none')",
+        moved_by="'create'",
+        try_number="1",
+        max_tries="1",
+        pool=f"'{pool}'",
+        priority_weight="1",
+        fence="1",
+        scheduled_when="r.start_date",
+        queued_when="r.start_date",
+        start_date="r.start_date",
+        end_date="r.end_date" if task_state == "success" else "NULL",
+    )
+    db.execute("SET session_replication_role = origin")
 
 
 def _empty() -> None:
+    from scheduler_app.models import db
+
     tables = (
         "scheduler_task_instance, scheduler_task_instance_history, scheduler_dag_run, scheduler_dag, scheduler_wake"
     )
-    _run(f"TRUNCATE {tables} CASCADE")
+    db.execute(f"TRUNCATE {tables} CASCADE")
 
 
 def _with_snapshot(stage: Stage, repeat: int) -> dict[str, float]:
