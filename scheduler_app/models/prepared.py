@@ -4,8 +4,8 @@ Planning one took two to five times as long as running it. Their plan is the gen
 whatever is passed, so it is for a few rows, or for what is found the same way however many there are: each by its key.
 It is made with sequential scans forbidden, for the table may be small now and large in a second (of 1,000 new runs each
 look-up then read all, which doubled the database's work); and a look-up by key stays one when the server would rather
-read 10⁵ waiting rows. A plan lives for so many executions and so long, or until it has found many rows, whichever is
-first.
+read 10⁵ waiting rows. A plan lives for so many executions and so long, or until it has found many more rows than
+before, whichever is first.
 
 Where a pool of connections between us and the server gives each transaction another connection, none of this holds: the
 first error that says so turns it off for the process, and the transaction is tried again.
@@ -67,6 +67,8 @@ class _Plan:
     execute: str
     left: int
     born: float
+    #: rows that were found when a plan of the statement was last given up for their number
+    many: int
 
     @property
     def is_worn(self) -> bool:
@@ -104,12 +106,14 @@ def execute(cursor: Any, sql: str, params: Mapping[str, Any]) -> None:
         plan.left = 0  # whatever it was: a column that changed its type makes a plan useless for ever
         _judge(error)
         raise
-    if cursor.rowcount > FEW:
-        plan.left = 0  # many at once: the next plan is for the tables as they are then, whatever they were before
+    if cursor.rowcount > max(FEW, 2 * plan.many):
+        # many at once: the next plan is for the tables as they are then, whatever they were before
+        plan.left, plan.many = 0, cursor.rowcount
 
 
 def _prepare(cursor: Any, sql: str, worn: _Plan | None) -> _Plan:
     form = _form(sql)
+    # of the text too: what another process left on a shared connection under the same name is then the same statement
     name = f"scheduler_{hashlib.blake2s(sql.encode(), digest_size=6).hexdigest()}_{next(_numbers)}"
     drop = f"DEALLOCATE {worn.name}; " if worn is not None else ""
     try:
@@ -122,7 +126,7 @@ def _prepare(cursor: Any, sql: str, worn: _Plan | None) -> _Plan:
         _judge(error)
         raise
     run = f"{_GENERIC}; EXECUTE {name}{form.arguments} /* {form.label} */"
-    return _Plan(name, run, _EXECUTIONS, time.monotonic())
+    return _Plan(name, run, _EXECUTIONS, time.monotonic(), worn.many if worn is not None else 0)
 
 
 def _judge(error: DatabaseError) -> None:

@@ -70,6 +70,16 @@ def test_a_worn_plan_is_made_anew_and_the_old_one_dropped(monkeypatch: pytest.Mo
     assert [names[0] == names[1], names[1] == names[2], names[2] == names[3]] == [True, False, True]
 
 
+def test_a_plan_that_finds_many_more_rows_than_before_is_made_anew_once() -> None:
+    """What always finds so many keeps its plan: to plan each look at fifty tasks took twice as long as the look."""
+    names = []
+    for many in (16, 50, 50, 100, 101, 101, 1):
+        found = db.fetch("SELECT generate_series(1, %(many)s::int)", {"many": many}, keep_plan=True)
+        assert len(found) == many
+        names += kept()
+    assert [len(set(names[:at])) for at in range(1, 8)] == [1, 1, 2, 2, 2, 3, 3]
+
+
 def test_a_plan_whose_table_changed_under_it_is_made_anew() -> None:
     db.execute("CREATE TEMP TABLE changing (value int) ON COMMIT DROP")
     db.execute("INSERT INTO changing VALUES (7)")
