@@ -17,7 +17,7 @@ from django.utils.translation import ngettext
 
 from scheduler_app.actions.errors import ActionError, Invalid
 
-from .page import Ask, back
+from .page import Ask, back, back_address
 
 #: Things that one request does.
 PART: Final = 100
@@ -99,7 +99,7 @@ def answer(ask: Ask, state: State, words: Words, fields: Mapping[str, str], defa
         "ids": ",".join(state.rest),
         "fields": {**fields, "next": ask.request.POST.get("next", ""), "number": ask.request.POST.get("number", "")},
         "here": ask.request.path,
-        "back": ask.request.POST.get("next", "") or default,
+        "back": back_address(ask, default),
     }
     return ask.show("batch.html", context)
 

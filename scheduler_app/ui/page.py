@@ -154,11 +154,16 @@ def refused(ask: Ask, error: ActionError) -> HttpResponse:
 
 def back(ask: Ask, default: str = "/") -> HttpResponse:
     """To the page that the form named in ``next``, if that is one of ours."""
+    return redirect(back_address(ask, default))
+
+
+def back_address(ask: Ask, default: str) -> str:
+    """What :func:`back` leads to, for a link: an address in ``next`` that is not one of ours counts for nothing."""
     target = ask.request.POST.get("next", "")
     safe = url_has_allowed_host_and_scheme(
         target, allowed_hosts={ask.request.get_host()}, require_https=ask.request.is_secure()
     )
-    return redirect(target if safe else default)
+    return target if safe else default
 
 
 def zone_of(request: HttpRequest) -> ZoneInfo:

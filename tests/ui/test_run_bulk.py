@@ -98,6 +98,24 @@ def test_many_are_done_part_by_part_and_leaving_half_way_undoes_nothing(
     assert set(states()) == {"busy"}
 
 
+@pytest.mark.parametrize(
+    ("asked", "leads"),
+    [
+        ("/runs/?state=failed", "/runs/?state=failed"),
+        ("", "/runs/"),
+        ("https://evil.example/runs/", "/runs/"),
+        ("//evil.example/", "/runs/"),
+        ("javascript:alert(1)", "/runs/"),
+    ],
+)
+def test_to_stop_half_way_leads_to_a_page_of_ours(
+    admin: Client, runs: dict[str, int], monkeypatch: pytest.MonkeyPatch, asked: str, leads: str
+) -> None:
+    monkeypatch.setattr(batches, "PART", 1)
+    html = admin.post(BULK, {"do": "clear", "ids": f"{runs['ok']},{runs['bad']}", "next": asked}).content.decode()
+    assert re.findall(r'href="([^"]*)">Stop here', html) == [leads]
+
+
 @pytest.mark.parametrize("asked", [{"do": "clear"}, {"do": "explode", "run": "1"}, {}])
 def test_without_a_tick_or_a_known_deed_nothing_is_shown(
     admin: Client, runs: dict[str, int], asked: dict[str, str]
