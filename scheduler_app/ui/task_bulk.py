@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from scheduler_app import access
 from scheduler_app.actions import clear, mark, selection
 from scheduler_app.actions.errors import Conflict, Invalid, Missing
-from scheduler_app.models import DagRun, TaskInstance
+from scheduler_app.models import TaskInstance
 
 from . import batches, selection_form
 from .page import Ask, deed, page
@@ -121,7 +121,7 @@ def _wanted(ask: Ask, dag_id: str, run_id: str, asked: Any, name: str) -> select
     found = access.task_instances(ask.actor).filter(pk__in=_keys(asked), dag_id=dag_id, dag_run__run_id=run_id)
     tasks = [(task, index) for task, index in found.order_by("pk").values_list("task_id", "map_index")]
     if not tasks:
-        shown = DagRun.objects.filter(dag_id=dag_id, run_id=run_id).exists()
+        shown = access.runs(ask.actor).filter(dag_id=dag_id, run_id=run_id).exists()
         raise Missing(_("The run has none of these tasks any more.") if shown else _("There is no such run."))
     around = {toggle: True for toggle, _text in _toggles(name) if asked.get(toggle)}
     return selection.Wanted(dag_id, tasks=tasks, runs=[run_id], **around)

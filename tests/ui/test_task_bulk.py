@@ -107,6 +107,17 @@ def test_a_viewer_ticks_nothing(as_role: Callable[[str], Client], keys: dict[str
     assert states()["clean"] == "failed"
 
 
+def test_of_a_dag_that_is_not_the_readers_not_even_the_run_is_told(
+    as_role: Callable[[str], Client], keys: dict[str, int], settings: Any
+) -> None:
+    settings.SCHEDULER = {**settings.SCHEDULER, "dag_access": "tests.ui.test_backfills.nobody"}
+    op = as_role("Op")
+    for path in (TASKS, "/dags/sales/runs/none/bulk/"):
+        response = op.get(path, {"do": "clear", "ti": keys["clean"]})
+        assert response.status_code == 404
+        assert "There is no such run." in response.content.decode()
+
+
 @pytest.fixture
 def dags() -> None:
     factory.make_dag("sales")
