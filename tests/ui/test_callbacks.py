@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Permission
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -72,6 +74,21 @@ def test_one_shows_its_error_and_log_and_is_run_again_with_a_reason(
     assert Audit.objects.values_list("event", "owner", "reason").get() == (
         "replay_callback", "ann", "the pager is back",
     )  # fmt: skip
+
+
+def test_the_log_of_a_task_is_shown_to_those_alone_who_may_see_tasks(
+    as_role: Function[[str], Client], run: DagRun, log_folder: Path
+) -> None:
+    client = as_role("")
+    get_user_model().objects.get().user_permissions.add(Permission.objects.get(codename="view_dagrun"))
+    task = TaskInstance.objects.select_related("dag_run").get(dag_run=run, task_id="check")
+    of_task = callback(run, "task_failure", task_instance_id=task.pk, try_number=1, started_at=NOW)
+    factory.make_log(log_folder, task, [{"event": "the password is hunter2", "level": "info"}])
+    shown = text(client.get(f"/callbacks/{of_task.pk}/"))
+    assert "hunter2" not in shown
+    assert "To read the log of a task takes the permission to see tasks." in shown
+    of_run = text(client.get(f"/callbacks/{callback(run, started_at=NOW).pk}/"))
+    assert "It wrote nothing, or its log lies on another machine or was deleted." in of_run
 
 
 def test_its_log_is_read_from_the_store_when_another_machine_wrote_it(
