@@ -28,6 +28,7 @@ def clock_text(moment: datetime) -> str:
 
 
 def is_held(row: Held, now: datetime) -> bool:
+    """Whether a run, task or DAG is held now: a hold whose end has passed is none."""
     return row.held_at is not None and (row.held_until is None or row.held_until > now)
 
 

@@ -21,6 +21,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from lucide.templatetags.lucide import lucide
 
+from scheduler_app.queries.page_why_run import is_held
+
 if TYPE_CHECKING:
     from scheduler_app.models.pool import PoolUse
     from scheduler_app.queries.page_backfills import Progress
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from scheduler_app.ui.layout import Box, Wire
 
 register = template.Library()
+register.filter("in_force", is_held)
 
 STATE_LABELS = {
     "success": gettext_lazy("Success"),
@@ -234,13 +237,6 @@ def add_text(left: Any, right: Any) -> str:
 @register.filter
 def is_text(value: Any) -> bool:
     return isinstance(value, str)
-
-
-@register.filter
-def in_force(row: Any, now: datetime) -> bool:
-    """Whether a run, task or DAG is held now: a hold whose end has passed is none."""
-    until = row.held_until
-    return row.held_at is not None and (until is None or until > now)
 
 
 @register.filter

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -136,6 +136,17 @@ def test_a_hold_that_has_ended_is_none(admin: Client) -> None:
     past = NOW - timedelta(minutes=1)
     factory.make_run(factory.make_dag("sales"), "r1", held_at=past, held_by="bob", held_why="x", held_until=past)
     assert "Release" not in admin.get("/dags/sales/runs/r1/").content.decode()
+
+
+@pytest.mark.parametrize(("until", "marks"), [(None, 1), (NOW + timedelta(hours=1), 1), (NOW - timedelta(hours=1), 0)])
+def test_lists_mark_what_is_held_now(admin: Client, until: datetime | None, marks: int) -> None:
+    hold = {"held_at": NOW - timedelta(hours=2), "held_by": "bob", "held_why": "x", "held_until": until}
+    factory.make_run(factory.make_dag("sales"), "r1", states={"load": "scheduled"})
+    TaskInstance.objects.filter(task_id="load").update(**hold)
+    assert admin.get("/dags/sales/runs/r1/").content.decode().count('title="x">held') == marks
+    TaskInstance.objects.update(held_at=None)
+    DagRun.objects.update(**hold)
+    assert admin.get("/runs/").content.decode().count('title="x">held') == marks
 
 
 def test_new_runs_of_a_dag_are_held_and_released(admin: Client) -> None:
