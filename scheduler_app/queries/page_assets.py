@@ -11,6 +11,7 @@ from django.db.models import Count, Min, Q, QuerySet
 from scheduler_app.models import Asset, AssetEvent, AssetQueuedEvent, DagModel
 
 from . import rows
+from .page_slice import page_slice
 
 SIZE: Final = 50
 EVENTS: Final = 30
@@ -67,9 +68,8 @@ def asset_page(visible: QuerySet[Asset], text: str, page: int) -> AssetPage:
     found = visible
     for word in text.split():
         found = found.filter(Q(name__icontains=word) | Q(uri__icontains=word))
-    start = (page - 1) * SIZE
-    records = list(rows.assets(found.order_by("name", "id"))[start : start + SIZE + 1])
-    return AssetPage([_row(one) for one in records[:SIZE]], page, len(records) > SIZE)
+    records, more = page_slice(rows.assets(found.order_by("name", "id")), page, SIZE)
+    return AssetPage([_row(one) for one in records], page, more)
 
 
 def _row(asset: Asset) -> AssetRow:
@@ -108,7 +108,5 @@ def waiting(asset: Asset, visible: QuerySet[AssetQueuedEvent]) -> list[Waiting]:
 
 def events(asset: Asset, visible: QuerySet[AssetEvent], page: int) -> tuple[list[AssetEvent], bool]:
     """A page of its events, newest first, with the runs that they set off; whether there are more. Two queries."""
-    start = (page - 1) * EVENTS
     found = rows.asset_events(visible.filter(asset=asset)).order_by("-timestamp", "-id")
-    records = list(found[start : start + EVENTS + 1])
-    return records[:EVENTS], len(records) > EVENTS
+    return page_slice(found, page, EVENTS)

@@ -12,6 +12,8 @@ from django.db.models import Count, Q, QuerySet
 from scheduler_app.engine import states
 from scheduler_app.models import Backfill, BackfillSlot, DagRun
 
+from .page_slice import page_slice
+
 SIZE: Final = 25
 SLOTS: Final = 100
 #: What became of a slot, in the order of the progress bar; the first three are states of its run.
@@ -57,10 +59,9 @@ class Slot:
 
 def backfills(visible: QuerySet[Backfill], page: int) -> tuple[list[Row], bool]:
     """A page of them, newest first, and whether there are older ones. Two queries."""
-    start = (page - 1) * SIZE
-    rows = list(visible.select_related("dag").order_by("-id")[start : start + SIZE + 1])
-    progress = _progress([row.pk for row in rows[:SIZE]])
-    return [Row(row, progress.get(row.pk, Progress({}))) for row in rows[:SIZE]], len(rows) > SIZE
+    rows, more = page_slice(visible.select_related("dag").order_by("-id"), page, SIZE)
+    progress = _progress([row.pk for row in rows])
+    return [Row(row, progress.get(row.pk, Progress({}))) for row in rows], more
 
 
 def progress_of(backfill: Backfill) -> Progress:

@@ -8,6 +8,8 @@ from django.db.models import OuterRef, QuerySet, Subquery
 
 from scheduler_app.models import Deadline, TaskInstance
 
+from .page_slice import page_slice
+
 SIZE: Final = 50
 COMING: Final = 20
 
@@ -15,9 +17,7 @@ COMING: Final = 20
 def missed(visible: QuerySet[Deadline], kind: str, page: int) -> tuple[list[Any], bool]:
     """A page of the missed ones, the newest first, and whether there are older ones. One query."""
     rows = _listed(visible.filter(missed_at__isnull=False, **({"kind": kind} if kind else {})))
-    start = (page - 1) * SIZE
-    found = list(rows.order_by("-missed_at", "-id")[start : start + SIZE + 1])
-    return found[:SIZE], len(found) > SIZE
+    return page_slice(rows.order_by("-missed_at", "-id"), page, SIZE)
 
 
 def coming(visible: QuerySet[Deadline]) -> list[Any]:

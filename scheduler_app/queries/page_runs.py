@@ -10,6 +10,8 @@ from django.db.models import QuerySet
 from scheduler_app.models import DagRun
 from scheduler_app.models.run import RUN_TYPES
 
+from .page_slice import page_slice
+
 SIZE: Final = 50
 TYPES: Final = RUN_TYPES
 
@@ -31,9 +33,8 @@ def run_page(
     """
     found = matching(visible.defer("conf"), dag_id=dag_id, text=text, state=state, run_type=run_type)
     order = ["-run_after", "-id"] if dag_id else ["-end_date", "-id"] if state == "failed" else ["-id"]
-    start = (page - 1) * SIZE
-    rows = list(found.order_by(*order)[start : start + SIZE + 1])
-    return RunPage(rows[:SIZE], page, len(rows) > SIZE)
+    rows, more = page_slice(found.order_by(*order), page, SIZE)
+    return RunPage(rows, page, more)
 
 
 def matching(

@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy
 
 from scheduler_app import access
 from scheduler_app.models import Audit
+from scheduler_app.queries.page_slice import page_slice
 
 from .page import Ask, page, page_number
 
@@ -50,6 +51,5 @@ def of_dag(ask: Ask, dag_id: str) -> HttpResponse:
 
 def _page_of(ask: Ask, rows: QuerySet[Audit]) -> dict[str, Any]:
     number = page_number(ask.request)
-    start = (number - 1) * SIZE
-    found = list(rows.order_by("-when", "-id")[start : start + SIZE + 1])
-    return {"rows": found[:SIZE], "page": number, "more": len(found) > SIZE}
+    found, more = page_slice(rows.order_by("-when", "-id"), number, SIZE)
+    return {"rows": found, "page": number, "more": more}

@@ -15,6 +15,7 @@ from scheduler_app import access
 from scheduler_app.actions import callbacks as actions
 from scheduler_app.conf import conf
 from scheduler_app.queries import callbacks, page_log
+from scheduler_app.queries.page_slice import page_slice
 
 from . import log
 from .page import Ask, back, deed, page, page_number
@@ -41,12 +42,11 @@ def show(ask: Ask) -> HttpResponse:
     if dag_id:
         rows = rows.filter(dag_id=dag_id)
     number = page_number(ask.request)
-    start = (number - 1) * SIZE
-    found = list(rows.order_by("-id")[start : start + SIZE + 1])
+    found, more = page_slice(rows.order_by("-id"), number, SIZE)
     context = {
         "section": "scheduler:failures",
-        "rows": found[:SIZE],
-        "more": len(found) > SIZE,
+        "rows": found,
+        "more": more,
         "page": number,
         "state": state,
         "dag_id": dag_id,
