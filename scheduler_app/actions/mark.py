@@ -17,10 +17,10 @@ from .errors import Conflict, Invalid
 VERBS = {states.SUCCESS: "mark_success", states.FAILED: "mark_failed", states.SKIPPED: "mark_skipped"}
 
 
-def would_change(actor: Actor, wanted: selection.Wanted, state: str) -> list[TaskInstance]:
+def would_change(actor: Actor, wanted: selection.Wanted, state: str, *related: str) -> list[TaskInstance]:
     """The task instances whose state the mark would change: the preview of :func:`mark`."""
     _check(state)
-    return [row for row in selection.picked(actor, wanted) if row.state != state]
+    return [row for row in selection.picked(actor, wanted, *related) if row.state != state]
 
 
 def mark(

@@ -85,9 +85,7 @@ def _state(text: str) -> str:
 
 def _of_task(ask: Ask, dag_id: str, asked: Any, state: str) -> list[TaskInstance]:
     wanted = selection_form.wanted(dag_id, asked, [name for name, _label in TOGGLES])
-    rows = mark.would_change(ask.actor, wanted, state)
-    found = TaskInstance.objects.select_related("dag_run").in_bulk([row.pk for row in rows])
-    return [found[row.pk] for row in rows if row.pk in found]
+    return mark.would_change(ask.actor, wanted, state, "dag_run")
 
 
 def _of_run(ask: Ask, dag_id: str, asked: Any) -> list[TaskInstance]:

@@ -90,9 +90,7 @@ def _show(ask: Ask, dag_id: str, run_id: str, asked: Any, problem: str) -> HttpR
 def _rows(ask: Ask, wanted: selection.Wanted, name: str) -> list[TaskInstance]:
     if name == "clear":
         return selection.picked(ask.actor, wanted, "dag_run")
-    rows = mark.would_change(ask.actor, wanted, name)
-    found = TaskInstance.objects.select_related("dag_run").in_bulk([row.pk for row in rows])
-    return [found[row.pk] for row in rows if row.pk in found]
+    return mark.would_change(ask.actor, wanted, name, "dag_run")
 
 
 def _deed(ask: Ask, asked: Any) -> str:
