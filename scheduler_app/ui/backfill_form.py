@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -20,6 +19,7 @@ from scheduler_app.actions.errors import ActionError, Conflict, Forbidden, Inval
 from scheduler_app.engine.run_plans import RunPlan
 from scheduler_app.models import DagModel
 
+from . import trigger_form
 from .page import Ask, deed, local_moment, page
 
 #: Slots that the preview names.
@@ -108,7 +108,9 @@ def _previewed(ask: Ask, dag: DagModel, asked: Any) -> Form:
 
 def _wanted(dag: DagModel, asked: Any, errors: dict[str, str]) -> Wanted | None:
     since, until = _moment(asked, "from", errors), _moment(asked, "to", errors)
-    conf, most = _conf(asked, errors), asked.get("most", "10").strip()
+    conf, wrong = trigger_form.read_conf(asked.get("conf", "").strip())
+    errors |= wrong
+    most = asked.get("most", "10").strip()
     if not most.isdecimal() or not 1 <= int(most[:9]) < 2**31:
         errors["most"] = _("A number from 1 on.")
     if errors or since is None or until is None:
@@ -130,19 +132,6 @@ def _moment(asked: Any, name: str, errors: dict[str, str]) -> datetime | None:
     if moment is None:
         errors[name] = problem or _("Say when.")
     return moment
-
-
-def _conf(asked: Any, errors: dict[str, str]) -> dict[str, Any]:
-    text = asked.get("conf", "").strip()
-    try:
-        conf = json.loads(text) if text else {}
-    except ValueError as error:
-        errors["conf"] = _("This is not JSON: %(error)s") % {"error": error}
-        return {}
-    if not isinstance(conf, dict):
-        errors["conf"] = _('The configuration must be a JSON object, like {"day": "2030-01-31"}.')
-        return {}
-    return conf
 
 
 def _show(ask: Ask, dag: DagModel, found: Form) -> HttpResponse:

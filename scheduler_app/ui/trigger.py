@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
 from typing import Any
 
@@ -116,12 +115,4 @@ def _prefill(ask: Ask, dag_id: str) -> dict[str, Any]:
 def _conf(fields: list[trigger_form.Field], posted: dict[str, list[str]]) -> tuple[dict[str, Any], dict[str, str]]:
     """Raw JSON goes before the fields."""
     raw = (posted.get("conf") or [""])[0].strip()
-    if not raw:
-        return trigger_form.read(fields, posted)
-    try:
-        conf = json.loads(raw)
-    except ValueError as error:
-        return {}, {"conf": _("This is not JSON: %(error)s") % {"error": error}}
-    if not isinstance(conf, dict):
-        return {}, {"conf": _('The configuration must be a JSON object, like {"day": "2030-01-31"}.')}
-    return conf, {}
+    return trigger_form.read_conf(raw) if raw else trigger_form.read(fields, posted)

@@ -203,11 +203,26 @@ def _read(one: Field, texts: list[str]) -> Any:
     if one.control == "number":
         return _number(text, one.kind)
     if one.control == "json":
-        try:
-            return json.loads(text)
-        except ValueError as error:
-            raise ValueError(_("This is not JSON: %(error)s") % {"error": error}) from None
+        return _json(text)
     return text.replace("\r\n", "\n")
+
+
+def read_conf(text: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """A run's configuration that was typed as JSON, and what is wrong with it by the name of its field, "conf"."""
+    try:
+        conf = _json(text) if text.strip() else {}
+    except ValueError as error:
+        return {}, {"conf": str(error)}
+    if not isinstance(conf, dict):
+        return {}, {"conf": _('The configuration must be a JSON object, like {"day": "2030-01-31"}.')}
+    return conf, {}
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ValueError(_("This is not JSON: %(error)s") % {"error": error}) from None
 
 
 def _choice(text: str, one: Field) -> Any:
