@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from django.contrib import messages
 from django.db.models import QuerySet
@@ -17,10 +17,8 @@ from scheduler_app.actions.errors import Conflict, Invalid
 from scheduler_app.models import DagModel
 from scheduler_app.queries import page_dags
 
+from .batches import ASK_FROM
 from .page import Ask, back, deed
-
-#: Beyond so many the person types how many it is about.
-ASK_FROM: Final = 500
 
 
 @deed

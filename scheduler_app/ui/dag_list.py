@@ -13,7 +13,7 @@ from scheduler_app import access
 from scheduler_app.conf import conf
 from scheduler_app.queries import page_dags, page_first
 
-from . import dag_bulk
+from . import batches
 from .page import Ask, page, page_number
 
 PAGE_SIZE = 50
@@ -55,7 +55,7 @@ def show(ask: Ask) -> HttpResponse:
         "chip": chip,
         "order": order,
         "matching": result.counts.get(chip, result.counts["all"]),
-        "ask_from": dag_bulk.ASK_FROM,
+        "ask_from": batches.ASK_FROM,
         "chips": [(name, label, shape, result.counts[name]) for name, label, shape in CHIPS],
     }
     if not result.rows:

@@ -135,7 +135,7 @@ def _ticked(ask: Ask, asked: Any) -> list[DagRun]:
             run_type=asked.get("type", ""),
         )
     else:
-        ids = [int(part) for part in asked.getlist("run") if part.isdecimal() and len(part) < 19]
+        ids = batches.keys(asked.getlist("run"))
         if not ids:
             raise Invalid("run", _("Tick at least one run first."))
         found = access.runs(ask.actor).filter(pk__in=ids)
