@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import html
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -289,39 +289,36 @@ def hit_kind(kind: str) -> str:
 @register.simple_tag
 def pool_meter(use: PoolUse) -> SafeString:
     """The slots of a pool as one bar: running, queued, deferred if they count, free."""
-    total = max(use.slots if use.slots > 0 else use.occupied, use.occupied, 1)
-    pieces, at = [], 0.0
-    counted = [("running", use.running), ("queued", use.queued)]
-    for name, slots in [*counted, ("deferred", use.deferred)] if use.include_deferred else counted:
-        width = 100 * slots / total
-        pieces.append((f"{at:.2f}%", f"{width:.2f}%", name))
-        at += width
-    bars = format_html_join("", '<rect x="{}" width="{}" height="12" class="s-{}"/>', pieces)
+    taken = [("s-running", use.running), ("s-queued", use.queued)]
+    taken += [("s-deferred", use.deferred)] if use.include_deferred else []
     label = _("%(taken)s of %(slots)s slots taken") % {"taken": use.occupied, "slots": use.slots}
-    frame = '<svg class="meter" role="img" aria-label="{}"><rect class="base" width="100%" height="12" rx="3"/>{}</svg>'
-    return format_html(frame, label, bars)
+    return _meter(label, taken, max(use.slots if use.slots > 0 else use.occupied, use.occupied))
 
 
 @register.simple_tag
 def slots_meter(worker: Worker) -> SafeString:
     """The slots of a worker as one bar."""
-    share = 100 * min(worker.busy, worker.slots) / worker.slots if worker.slots else 0
     label = _("%(taken)s of %(slots)s slots taken") % {"taken": worker.busy, "slots": worker.slots}
-    frame = '<svg class="meter" role="img" aria-label="{}"><rect class="base" width="100%" height="12" rx="3"/>'
-    return format_html(frame + '<rect width="{}%" height="12" class="s-running"/></svg>', label, f"{share:.2f}")
+    return _meter(label, [("s-running", min(worker.busy, worker.slots))], worker.slots)
 
 
 @register.simple_tag
 def progress_meter(progress: Progress) -> SafeString:
     """The slots of a backfill as one bar: how many stand how."""
     shapes = {"waiting": "base", "left": "s-skipped", "cancelled": "s-removed"}
-    total, pieces, at = max(progress.total, 1), [], 0.0
-    for name, count in progress.pieces:
-        width = 100 * count / total
-        pieces.append((f"{at:.2f}%", f"{width:.2f}%", shapes.get(name, f"s-{name}")))
-        at += width
-    bars = format_html_join("", '<rect x="{}" width="{}" height="12" class="{}"/>', pieces)
+    pieces = [(shapes.get(name, f"s-{name}"), count) for name, count in progress.pieces]
     label = _("%(ended)s of %(total)s slots are done") % {"ended": progress.ended, "total": progress.total}
+    return _meter(label, pieces, progress.total)
+
+
+def _meter(label: str, pieces: Iterable[tuple[str, int]], total: int) -> SafeString:
+    """One bar of ``total``, filled by the pieces (class and number) from its start."""
+    shapes, at = [], 0.0
+    for name, count in pieces:
+        width = 100 * count / max(total, 1)
+        shapes.append((f"{at:.2f}%", f"{width:.2f}%", name))
+        at += width
+    bars = format_html_join("", '<rect x="{}" width="{}" height="12" class="{}"/>', shapes)
     frame = '<svg class="meter" role="img" aria-label="{}"><rect class="base" width="100%" height="12" rx="3"/>{}</svg>'
     return format_html(frame, label, bars)
 
