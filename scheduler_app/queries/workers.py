@@ -151,7 +151,7 @@ def triggerers(jobs: QuerySet[Job], now: datetime) -> list[Triggerer]:
             job_id=row.pk,
             hostname=row.hostname,
             pid=row.pid,
-            condition=_condition(row, now),
+            condition=condition(row, now),
             capacity=int(row.detail.get("capacity", 0)),
             held=held.get(row.pk, 0),
             started_at=row.start_date,
@@ -190,7 +190,7 @@ def _worker(row: Job, now: datetime, busy: int, running: list[Running]) -> Worke
         hostname=row.hostname,
         unixname=row.unixname,
         pid=row.pid,
-        condition=_condition(row, now),
+        condition=condition(row, now),
         slots=int(row.detail.get("slots", 0)),
         queues=tuple(row.detail.get("queues", ())),
         started_at=row.start_date,
@@ -201,7 +201,8 @@ def _worker(row: Job, now: datetime, busy: int, running: list[Running]) -> Worke
     )
 
 
-def _condition(row: Job, now: datetime) -> str:
+def condition(row: Job, now: datetime) -> str:
+    """How a process stands: what ``Worker.condition`` says."""
     if row.state == "running":
         return ALIVE if row.is_alive(now, conf().lease_seconds) else SILENT
     return ENDED if row.state == "success" else LOST

@@ -34,7 +34,7 @@ def show(ask: Ask) -> HttpResponse:
             "workers": found,
             "queues": workers.queues(found),
             "triggerers": workers.triggerers(access.jobs(ask.actor), ask.now),
-            "jobs": [(job, job.is_alive(ask.now, conf().lease_seconds)) for job in rows],
+            "jobs": [(job, workers.condition(job, ask.now)) for job in rows],
         },
     )
 
