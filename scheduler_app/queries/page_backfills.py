@@ -16,7 +16,7 @@ from .page_slice import page_slice
 
 SIZE: Final = 25
 SLOTS: Final = 100
-#: What became of a slot, in the order of the progress bar; the first three are states of its run.
+#: What became of a slot, in the order of the progress bar; the first four are states of its run.
 STANDINGS: Final = ("success", "failed", "running", "queued", "waiting", "left", "cancelled")
 #: Slots for which no run of this backfill was made, because there is one.
 _LEFT: Final = ("already exists", "in flight")
@@ -126,7 +126,7 @@ def _progress(keys: Sequence[int]) -> dict[int, Progress]:
     return {key: Progress(counts) for key, counts in found.items()}
 
 
-def newest_run(backfill: Backfill) -> DagRun | None:
+def next_run(backfill: Backfill) -> DagRun | None:
     """The queued run that starts next, which is asked why it does not. One query."""
     queued = DagRun.objects.filter(backfill_id=backfill.pk, state=states.QUEUED).select_related("dag")
     return queued.order_by("backfill_slots__ordinal", "id").first()

@@ -59,7 +59,7 @@ def one(ask: Ask, backfill_id: int) -> HttpResponse:
     number = page_number(ask.request)
     progress = page_backfills.progress_of(row)
     matching = progress.counts.get(shown, 0) if shown else progress.total
-    waits = page_backfills.newest_run(row) if row.completed_at is None else None
+    waits = page_backfills.next_run(row) if row.completed_at is None else None
     context = {
         "section": "scheduler:backfills",
         "backfill": row,
