@@ -128,6 +128,10 @@ find("[data-keys]")?.addEventListener("click", () => { find("details.menu[open]"
 
 reveal();
 watchToasts();
-// The next part of a deed on many things.
-find("[data-go-on]")?.requestSubmit();
+// The next part of a deed on many things: once, since a click on its button would send it a second time.
+const rest = find("[data-go-on]");
+if (rest) {
+  rest.requestSubmit();
+  rest.querySelector("button").disabled = true;
+}
 if (document.body.dataset.page) import("./live.js").then((live) => live.start());

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from scheduler_app.models import DagModel, DagRun, TaskInstance, db, transitions
+from scheduler_app.ui import batches
 from ui import factory
 
 pytestmark = [pytest.mark.django_db(transaction=True, serialized_rollback=True), pytest.mark.processes]
@@ -158,3 +159,29 @@ def test_a_cell_of_the_grid_opens_its_panel_by_mouse_and_by_arrows(open_page: Op
     assert page.get_attribute("td a[aria-current]", "aria-label") == "clean · Failed"
     page.click("#cell >> text=Open")
     page.wait_for_url("**/dags/sales/runs/r1/tasks/clean/")
+
+
+def test_the_rest_of_a_deed_on_many_goes_by_itself_and_no_click_sends_it_twice(
+    open_page: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "PART", 1)
+    for name in ("sales", "stock"):
+        factory.make_dag(name, now=db.clock())
+    page = open_page("/dags/")
+    page.goto("/bulk/dags/trigger/?dag=sales&dag=stock")
+    sent: list[str] = []
+
+    def answer(route: Any) -> None:
+        sent.append(route.request.post_data)
+        if len(sent) == 1:
+            route.continue_()
+        else:
+            route.fulfill(status=204)  # the browser stays where it is, as while an answer is awaited
+
+    page.route("**/bulk/dags/trigger/", answer)
+    page.click("form.form button.go")
+    eventually(page, "[role=status]", "1 of 2 are done.")
+    page.locator("[data-go-on] button:disabled").wait_for()
+    page.locator("[data-go-on] button").click(force=True)
+    assert ["ids=stock&total=2&done=1" in data for data in sent] == [False, True]
+    assert DagRun.objects.get().dag_id == "sales"
