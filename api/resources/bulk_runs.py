@@ -143,15 +143,20 @@ class BulkTasks:
         )
 
 
-class ClearRunsBody(bodies.Body):
+class PartitionBody(bodies.Body):
+    """Which partitions a request is about; their dates are refused (``_refuse_partition_dates``)."""
+
+    partition_key = bodies.Text(required=False, allow_null=True)
+    partition_date_start = bodies.Moment(required=False, allow_null=True)
+    partition_date_end = bodies.Moment(required=False, allow_null=True)
+
+
+class ClearRunsBody(PartitionBody):
     dry_run = bodies.Flag(default=True)
     only_failed = bodies.Flag(default=False)
     only_new = bodies.Flag(default=False)
     run_on_latest_version = bodies.Flag(required=False, allow_null=True)
     note = bodies.Text(required=False, allow_null=True, max_length=bodies.NOTE)
-    partition_key = bodies.Text(required=False, allow_null=True)
-    partition_date_start = bodies.Moment(required=False, allow_null=True)
-    partition_date_end = bodies.Moment(required=False, allow_null=True)
     dag_runs = serializers.ListField(child=serializers.JSONField(), required=False, max_length=bulk.MOST)
 
 
@@ -193,11 +198,8 @@ class ClearRunsView(Endpoint):
         return sorted(rows.values_list("run_id", flat=True))
 
 
-class ClearPartitionsBody(bodies.Body):
+class ClearPartitionsBody(PartitionBody):
     run_id = bodies.Text(required=False, allow_null=True)
-    partition_key = bodies.Text(required=False, allow_null=True)
-    partition_date_start = bodies.Moment(required=False, allow_null=True)
-    partition_date_end = bodies.Moment(required=False, allow_null=True)
     clear_task_instances = bodies.Flag(default=False)
     dry_run = bodies.Flag(default=True)
 
