@@ -1,9 +1,10 @@
 """What would run when: DAGs, pools and slots played forward on a virtual clock, and which limit makes whom wait.
 
 It begins with an idle house. Every task is taken to succeed after its usual time, a mapped one to have one instance, a
-branch to take every way. Runs start in the order of their slots as ``max_active_runs`` lets them; tasks get slots from
-``engine.admission``, in the order that the scheduler uses. What happens at one instant happens in the order of the
-loop's phases, so that the same task comes first here and there.
+branch to take every way, and a run that is cancelled to end at once, without its teardowns. Runs start in the order of
+their slots as ``max_active_runs`` lets them; tasks get slots from ``engine.admission``, in the order that the scheduler
+uses. What happens at one instant happens in the order of the loop's phases, so that the same task comes first here and
+there.
 """
 
 from __future__ import annotations

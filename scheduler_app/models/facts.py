@@ -32,7 +32,7 @@ class RunRow(NamedTuple):
     backoff_until: datetime | None
     held_at: datetime | None
     held_until: datetime | None
-    timed_out_at: datetime | None
+    cut_short_at: datetime | None
     is_paused: bool
     is_stale: bool
     latest_version_id: UUID | None
@@ -43,7 +43,7 @@ class RunRow(NamedTuple):
 
 RUN_ROW = """
 r.id, r.dag_id, r.run_id, r.run_type, r.state, r.logical_date, r.run_after, r.start_date, r.dag_version_id,
-r.next_check_at, r.look_failures, r.backoff_until, r.held_at, r.held_until, r.timed_out_at,
+r.next_check_at, r.look_failures, r.backoff_until, r.held_at, r.held_until, r.cut_short_at,
 d.is_paused, d.is_stale, d.latest_version_id
 """
 

@@ -58,8 +58,10 @@ class DagRun(Held):
     end_date = models.DateTimeField(null=True, blank=True)
     #: of the first start; clearing resets start_date, never this (BC-77)
     first_start_date = models.DateTimeField(null=True, blank=True)
-    #: its time was over then; what is left of it are teardowns
-    timed_out_at = models.DateTimeField(null=True, blank=True)
+    #: the scheduler ended it then, as that (the code of an outcome) and for that reason; what is left are teardowns
+    cut_short_at = models.DateTimeField(null=True, blank=True)
+    cut_short_as = models.CharField(max_length=20, null=True, blank=True)
+    cut_short_reason = models.TextField(null=True, blank=True)
     last_scheduling_decision = models.DateTimeField(null=True, blank=True)
     #: the scheduler's own alarm: retry, reschedule, time-out, end of a hold
     next_check_at = models.DateTimeField(null=True, blank=True)

@@ -193,7 +193,7 @@ def _of_task(verdict: Verdict, instance: TaskInstance, run: DagRun) -> Verdict:
 
 def _run_row(run: DagRun) -> facts.RunRow:
     of_run = ("id", "dag_id", "run_id", "run_type", "state", "logical_date", "run_after", "start_date")
-    rest = ("next_check_at", "look_failures", "backoff_until", "held_at", "held_until", "timed_out_at")
+    rest = ("next_check_at", "look_failures", "backoff_until", "held_at", "held_until", "cut_short_at")
     values: dict[str, Any] = {name: getattr(run, name) for name in (*of_run, *rest)}
     dag = run.dag
     of_dag = {"is_paused": dag.is_paused, "is_stale": dag.is_stale, "latest_version_id": dag.latest_version_id}

@@ -1,8 +1,8 @@
 """What becomes of a slot that falls due while ``max_active_runs`` runs of its DAG are under way.
 
 ``queue``: it waits for room, as in Airflow. ``skip``: no run is made for it, and the audit says so. ``cancel_oldest``:
-the oldest run ends as failed and makes room. The DAG's row is locked meanwhile; a run that somebody else looks at is
-waited for, not passed over.
+the oldest run is cut short and makes room; while its teardowns run, the slot's run waits for them. The DAG's row is
+locked meanwhile; a run that somebody else looks at is waited for, not passed over.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from scheduler_app.engine.outcome import Outcome
 from scheduler_app.engine.run_plans import RunPlan
 from scheduler_app.models import DagModel, db, facts, graphs
 from scheduler_app.models.facts import RunRow
-from scheduler_app.scheduler import run_ends
+from scheduler_app.scheduler.cut_short import Cut, cut_short
 from scheduler_app.scheduler.tick import Tick
 
 _OLDEST = """
 SELECT id FROM scheduler_dag_run
-WHERE dag_id = %(dag)s AND state IN ('queued', 'running') AND backfill_id IS NULL
+WHERE dag_id = %(dag)s AND state IN ('queued', 'running') AND backfill_id IS NULL AND cut_short_at IS NULL
 ORDER BY run_after, id LIMIT 1
 """
 _LOCK = f"""
@@ -32,7 +32,7 @@ _SCHEDULER = access.system("scheduler", "scheduler")
 
 
 def cancel_oldest(dag: DagModel, plan: RunPlan, tick: Tick) -> bool:
-    """Ends the DAG's oldest run to make room for a slot; False = somebody holds it, so try again soon.
+    """Cuts the DAG's oldest run short to make room for a slot; False = somebody holds it, so try again soon.
 
     Raises why the run's definition cannot be read.
     """
@@ -45,7 +45,7 @@ def cancel_oldest(dag: DagModel, plan: RunPlan, tick: Tick) -> bool:
         raise LookupError(f"The definition of {row.run_id} is not stored, so it cannot be ended: delete the run.")
     reason = f"Cancelled for the run of {plan.due:%Y-%m-%d %H:%M:%S} UTC (overlap_policy='cancel_oldest')."
     graph = graphs.graph_of(row.version_id)
-    run_ends.cut_short([(row, graph, Outcome(states.FAILED, "cancelled", reason))], tick.now)
+    ended = cut_short([Cut(row, graph, Outcome(states.FAILED, "cancelled", reason))], tick.now, states.SKIPPED)
     journal.record(
         _SCHEDULER,
         "cancel_dag_run",
@@ -53,7 +53,7 @@ def cancel_oldest(dag: DagModel, plan: RunPlan, tick: Tick) -> bool:
         dag_id=dag.dag_id,
         reason=reason,
         before={"run_id": row.run_id, "state": row.state},
-        after={"run_id": row.run_id, "state": states.FAILED},
+        after={"run_id": row.run_id, "state": states.FAILED if ended else row.state},
     )
     return True
 

@@ -10,7 +10,7 @@ from scheduler_app import metrics
 from scheduler_app.engine import states
 from scheduler_app.engine.graph import Graph
 from scheduler_app.engine.outcome import Outcome
-from scheduler_app.models import Callback, DagRun, DagWake, TaskInstance, transitions
+from scheduler_app.models import Callback, DagRun, DagWake, transitions
 from scheduler_app.models.effect import Wanted
 from scheduler_app.models.facts import RunRow
 
@@ -34,17 +34,6 @@ def end_runs(ended: Sequence[tuple[RunRow, Graph, Outcome]], now: datetime) -> l
     if failed:
         DagWake.objects.add_failed(failed, now)
     return sorted(moved)
-
-
-def cut_short(ended: Sequence[tuple[RunRow, Graph, Outcome]], now: datetime) -> list[int]:
-    """As :func:`end_runs` for runs that are still under way: what has not ended in them is skipped with the run's
-    reason; running attempts are stopped. The runs must be locked."""
-    reasons = {row.id: result.reason for row, _, result in ended}
-    open_tasks = TaskInstance.objects.filter(dag_run_id__in=reasons).exclude(state__in=states.FINISHED)
-    keys = list(open_tasks.order_by("pk").values_list("pk", "dag_run_id"))
-    reason = [reasons[run_id] for _, run_id in keys]
-    transitions.tasks("skip", [key for key, _ in keys], now, wake=False, reason=reason)
-    return end_runs(ended, now)
 
 
 def _store_callbacks(done: Sequence[tuple[RunRow, Graph, Outcome]], now: datetime) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scheduler_app.models import Audit, Callback, DagModel, DagRun, schedules
+from scheduler_app.models import Audit, Callback, DagModel, DagRun, schedules, transitions
 from tests.scheduler.scene import Scene
 from tests.shapes import shape
 
@@ -103,6 +103,72 @@ def test_S_43_a_cancelled_run_leaves_no_task_without_an_end(scene: Scene) -> Non
     scene.wait(3600)
     scene.settle()
     assert scene.counts(dag_run=old) == {"skipped": 2}
+
+
+def an_hourly_cluster(scene: Scene) -> DagRun:
+    """The run of 12:00 of an hourly DAG of which the next slot takes the place; its cluster is up, and work goes on."""
+    tasks = {"up": {"is_setup": True}, "down": {"is_teardown": True, "trigger_rule": "all_done_setup_success"}}
+    scene.dag(
+        shape(
+            "up >> work >> down; up >> down",
+            tasks=tasks,
+            timetable={"kind": "cron_trigger", "expression": "0 * * * *"},
+            max_active_runs=1,
+            callbacks=("failure",),
+        ),
+        row={"start_date": hour(6), "overlap_policy": "cancel_oldest"},
+    )
+    dag = DagModel.objects.get()
+    schedules.plan_next(dag, scene.now)
+    dag.save()
+    scene.settle()
+    run = DagRun.objects.get()
+    for name in ("up", "work"):
+        scene.begin(scene.task(run, name))
+        if name == "up":
+            scene.end(scene.task(run, name))
+            scene.settle()
+    return run
+
+
+def test_what_a_cancelled_run_set_up_is_torn_down_before_the_next_one_starts(scene: Scene) -> None:
+    old = an_hourly_cluster(scene)
+    scene.wait(3600)
+    scene.settle()
+    assert scene.states(old) == {"up": "success", "work": "skipped", "down": "queued"}
+    assert runs() == [(12, "running"), (13, "queued")]
+    reason = "Cancelled for the run of 2026-03-01 13:00:00 UTC (overlap_policy='cancel_oldest')."
+    old.refresh_from_db()
+    assert old.state_reason == f"{reason} Its teardowns run to their end."
+    scene.begin(scene.task(old, "down"))
+    scene.end(scene.task(old, "down"))
+    scene.settle()
+    assert runs() == [(12, "failed"), (13, "running")]
+    old.refresh_from_db()
+    assert old.state_reason == reason
+    assert [(one.kind, one.payload["reason"]) for one in Callback.objects.all()] == [("dag_failure", "cancelled")]
+
+
+def test_a_run_that_waits_for_teardowns_is_cancelled_for_the_next_slot(scene: Scene) -> None:
+    old = an_hourly_cluster(scene)
+    scene.wait(3600)
+    scene.settle()
+    scene.wait(3600)
+    scene.settle()
+    assert runs() == [(12, "running"), (13, "failed"), (14, "queued")]
+    assert scene.states(old)["down"] == "queued"
+    assert list(Audit.objects.order_by("pk").values_list("after__state", flat=True)) == ["running", "failed"]
+
+
+def test_no_run_is_cancelled_for_a_slot_while_one_that_was_cut_short_makes_room(scene: Scene) -> None:
+    an_hourly_cluster(scene)
+    scene.wait(3600)
+    scene.settle()
+    transitions.runs("mark_failed", [DagRun.objects.get(state="queued").pk], scene.now)
+    scene.wait(3600)
+    scene.settle()
+    assert runs() == [(12, "running"), (13, "failed"), (14, "queued")]
+    assert Audit.objects.count() == 1
 
 
 def test_a_jittered_slot_keeps_its_name_and_comes_later_by_its_own_time(scene: Scene) -> None:

@@ -44,10 +44,12 @@ WHERE d.dag_id = ANY(ARRAY(
 ))
 ORDER BY d.dag_id FOR NO KEY UPDATE OF d SKIP LOCKED
 """
+#: A run that was cut short makes room where that is what it was cut short for.
 _ROOM = """
 SELECT d.dag_id, d.max_active_runs - (
     SELECT count(*) FROM scheduler_dag_run r
     WHERE r.dag_id = d.dag_id AND r.state IN ('queued', 'running') AND r.backfill_id IS NULL
+      AND (d.overlap_policy <> 'cancel_oldest' OR r.cut_short_at IS NULL)
 ) FROM scheduler_dag d WHERE d.dag_id = ANY(%(dags)s)
 """
 #: Of these slots, the ones that have no run: somebody else's run has the id that theirs would have had.

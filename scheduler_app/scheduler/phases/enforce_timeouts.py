@@ -11,9 +11,10 @@ from psycopg2.extras import Json
 
 from scheduler_app.engine import states
 from scheduler_app.engine.graph import Graph
+from scheduler_app.engine.outcome import timed_out
 from scheduler_app.models import Wake, db, facts, graphs, transitions
 from scheduler_app.models.facts import RunRow
-from scheduler_app.scheduler import time_outs
+from scheduler_app.scheduler.cut_short import Cut, cut_short, due_at
 from scheduler_app.scheduler.lost import Gone, end_attempts
 from scheduler_app.scheduler.tick import Tick, backoff, error_text
 
@@ -44,8 +45,9 @@ def run(tick: Tick) -> int:
         db.execute(_CLEAR_ALARMS, {"runs": tick.working_on})
         compiled, _ = graphs.readable(row.version_id for row in rows if row.version_id is not None)
         late = [row for row in rows if _is_late(row, compiled, tick)]
-        cut = [time_outs.Late(row, compiled[row.version_id]) for row in late if row.version_id is not None]
-        time_outs.cut_short(cut, tick.now, tick.conf.timed_out_running_tasks)
+        known = [(row, compiled[row.version_id]) for row in late if row.version_id is not None]
+        cuts = [Cut(row, graph, timed_out(graph)) for row, graph in known]
+        cut_short(cuts, tick.now, tick.conf.timed_out_running_tasks)
         late_keys = {row.id for row in late}
         Wake.objects.add([row.id for row in rows if row.id not in late_keys], "alarm", tick.now)
     return len(rows) + _end_deferrals(tick)
@@ -78,5 +80,5 @@ def _is_late(row: RunRow, compiled: dict[UUID, Graph], tick: Tick) -> bool:
     graph = compiled.get(row.version_id) if row.version_id is not None else None
     if graph is None or row.state != states.RUNNING:
         return False
-    due_at = time_outs.due_at(row, graph)
-    return due_at is not None and due_at <= tick.now
+    due = due_at(row, graph)
+    return due is not None and due <= tick.now

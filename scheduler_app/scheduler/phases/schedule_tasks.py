@@ -19,12 +19,12 @@ from uuid import UUID
 from scheduler_app import metrics
 from scheduler_app.engine import states
 from scheduler_app.engine.graph import Graph
-from scheduler_app.engine.outcome import Outcome, deadlock, fail_fast_moves, outcome, timed_out
+from scheduler_app.engine.outcome import Outcome, deadlock, fail_fast_moves, outcome
 from scheduler_app.engine.readiness import Look, Move, RunFact, Ti, look
 from scheduler_app.models import Wake, creation, db, facts, following, graphs, transitions
 from scheduler_app.models.facts import RunRow
 from scheduler_app.models.prepared import all_of
-from scheduler_app.scheduler import deferring, run_ends, time_outs
+from scheduler_app.scheduler import cut_short, deferring, run_ends
 from scheduler_app.scheduler.tick import Tick, backoff, error_text
 
 #: Wakes that one look for due runs reads.
@@ -192,7 +192,7 @@ def _keep_time_outs(rows: Sequence[RunRow], alarms: dict[int, datetime | None]) 
     compiled, _ = graphs.readable(row.version_id for row in still if row.version_id is not None)
     for row in still:
         graph = compiled.get(row.version_id) if row.version_id is not None else None
-        at = time_outs.due_at(row, graph) if graph is not None else None
+        at = cut_short.due_at(row, graph) if graph is not None else None
         if at is not None:
             alarms[row.id] = min(at, alarms.get(row.id) or at)
 
@@ -275,7 +275,7 @@ def _alarm(one: _Looked, held_until: datetime | None, now: datetime) -> datetime
     """When time alone makes the run due again. A partial look must not put off what the rest of the run waits for, nor
     an alarm that is due and has not been served yet."""
     instants = [at for at in (one.found.next_check_at, held_until) if at is not None]
-    times_out = time_outs.due_at(one.row, one.graph)
+    times_out = cut_short.due_at(one.row, one.graph)
     if times_out is not None:
         instants.append(max(now, times_out))
     if one.only is not None and one.row.next_check_at is not None:
@@ -356,10 +356,10 @@ def _end_runs(looked: Sequence[_Looked], tick: Tick) -> None:
     for one in finished:
         rule = one.graph.dag.run_state
         one.ended = outcome(one.graph, deciding.get(one.row.id, ()), all_ended=True, rule=rule)  # type: ignore[arg-type]
-    for one in looked:
-        if one.ended and one.ended.state and one.row.timed_out_at is not None:
-            one.ended = timed_out(one.graph)
-    run_ends.end_runs([(one.row, one.graph, one.ended) for one in looked if one.ended and one.ended.state], tick.now)
+    ending = [one for one in looked if one.ended and one.ended.state]
+    cut = [one.row.id for one in ending if one.row.cut_short_at is not None]
+    ends = cut_short.outcomes(cut) if cut else {}
+    run_ends.end_runs([(one.row, one.graph, ends.get(one.row.id, one.ended)) for one in ending], tick.now)  # type: ignore[misc]
 
 
 def _wake_next(rows: Sequence[RunRow], looked: Sequence[_Looked], ended_tasks: set[int], tick: Tick) -> None:
