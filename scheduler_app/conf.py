@@ -161,6 +161,17 @@ class Conf:
         300.0, "Age from which a DAG file is imported again before its next attempt: it may read other data.", least=0
     )
     kill_grace_seconds: float = knob(15.0, "Time from SIGTERM to SIGKILL for a task that must stop.", least=0)
+    shutdown_grace_seconds: float = knob(
+        10.0,
+        "Time that running tasks get to end by themselves when the scheduler whose local executor runs them is told to "
+        "stop (SIGTERM); what still runs then is interrupted.",
+        least=0,
+    )
+    interrupted_tasks: Literal["with_retries", "all", "none"] = knob(
+        "with_retries",
+        "Which tasks begin again when a shutdown interrupted them, on a try that they get beyond their retries: those "
+        "with retries, whose authors say by them that they may run twice, all, or none (it counts as a failed try).",
+    )
     task_memory_mb: int = knob(
         0, "Memory that a task may take in each of its processes, beyond its imported DAG file; 0 is no limit.", least=0
     )
@@ -175,6 +186,12 @@ class Conf:
     # Celery
     celery_worker_slots: int = knob(
         16, "Task attempts that one Celery worker runs at once when it has no --concurrency.", least=1
+    )
+    celery_shutdown_grace_seconds: float = knob(
+        0.0,
+        "Time that running tasks get to end by themselves when a Celery worker is told to stop (SIGTERM); what still "
+        "runs then is interrupted. 0: as long as they take.",
+        least=0,
     )
     celery_publish_timeout_seconds: float = knob(
         5.0, "Time that the broker may take to answer the scheduler; then the message is sent again.", least=0.1
@@ -233,7 +250,11 @@ class Conf:
     )
 
     # Standalone
-    stop_seconds: float = knob(20.0, "Time that a component of `bin/run` gets to stop before it is killed.", least=1)
+    stop_seconds: float = knob(
+        20.0,
+        "Time that a component of `bin/run` gets to stop, beyond shutdown_grace_seconds, before it is killed.",
+        least=1,
+    )
 
     @property
     def executors(self) -> tuple[str, ...]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 import math
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from scheduler_app.engine.dag import Task
 
+#: Which tasks begin again when a shutdown of ours interrupted them: those that have retries, all, or none (it counts as
+#: a failed try).
+Interrupted = Literal["with_retries", "all", "none"]
 #: The longest delay that exponential back-off makes by itself, seconds.
 MAX_BACKOFF: Final = 24 * 60 * 60
 
@@ -52,6 +55,14 @@ def after_failure(
         return Retry(ended_at + timedelta(seconds=seconds))
     except OverflowError:
         return Fail(f"Its retry delay of {seconds:g} seconds reaches beyond the calendar: make it shorter.")
+
+
+def begins_again(task: Task | None, rule: Interrupted) -> bool:
+    """Whether a task that a shutdown of ours interrupted begins again, on a try more than it has.
+
+    Its author, who gave it retries, says with them that it may run twice. ``task`` None: it has left its DAG.
+    """
+    return task is not None and (rule == "all" or (rule == "with_retries" and task.retries > 0))
 
 
 def cleared(told: str | None) -> str:

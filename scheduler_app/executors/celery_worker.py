@@ -86,6 +86,7 @@ class Hands:
         #: cancelled while they waited for a slot, or before they came
         self._forgotten: deque[Key] = deque(maxlen=_FORGOTTEN)
         self._stopping = False
+        self._grace_seconds = 0.0
         self._read, self._write = os.pipe()
         os.set_blocking(self._read, False)
         os.set_blocking(self._write, False)
@@ -136,9 +137,9 @@ class Hands:
             (self._cancelled if key in self._heard else self._forgotten).append(key)
         self._ring()
 
-    def stop(self) -> None:
-        """Ends the runner and what it runs; waits for it."""
-        self._stopping = True
+    def stop(self, grace_seconds: float) -> None:
+        """Ends the runner, and what it runs after so long; waits for it."""
+        self._grace_seconds, self._stopping = grace_seconds, True
         self._ring()
         self._thread.join()
 
@@ -160,7 +161,7 @@ class Hands:
                 with contextlib.suppress(BlockingIOError):
                     os.read(self._read, 4096)
             self._pass()
-        self._runner.stop(0)
+        self._runner.stop(self._grace_seconds)
         self._pass()
         for heard in list(self._heard.values()):
             heard.put(_LOST)
@@ -203,9 +204,11 @@ class RunnerPool(TaskPool):
         _hands.start()
 
     def on_stop(self) -> None:
-        """A warm shutdown lets attempts end by themselves, a cold one (SIGQUIT) stops them."""
-        if worker_state.should_terminate:
-            self._stop_hands()
+        """A warm shutdown (SIGTERM) lets attempts end by themselves, for as long as they may; a cold one (SIGQUIT)
+        interrupts them."""
+        grace = conf().celery_shutdown_grace_seconds
+        if worker_state.should_terminate or grace:
+            self._stop_hands(0 if worker_state.should_terminate else grace)
         super().on_stop()
         self._stop_hands()
 
@@ -215,9 +218,9 @@ class RunnerPool(TaskPool):
     def terminate_job(self, pid: int, signal: int | None = None) -> None:
         """Celery cancels what nobody has acknowledged: it waits for a slot, and goes back by itself."""
 
-    def _stop_hands(self) -> None:
+    def _stop_hands(self, grace_seconds: float = 0) -> None:
         if _hands is not None:
-            _hands.stop()
+            _hands.stop(grace_seconds)
 
 
 @signals.celeryd_init.connect

@@ -15,6 +15,7 @@ from typing import Any
 
 from scheduler_app.conf import Conf
 from scheduler_app.executors.base import Executor, HandOut, Lost
+from scheduler_app.supervisor.base import Exit
 from scheduler_app.wire import Channel
 
 log = logging.getLogger(__name__)
@@ -147,7 +148,7 @@ class LocalExecutor(Executor):
             for message in self._channel.receive():
                 self._heard(message)
             if self._channel.closed:
-                self._bury("the runner process died")
+                self._bury("the runner, which watches over all tasks of an executor, died")
         if self._channel is None and not self._stopped and time.monotonic() >= self._retry_at:
             self._spawn()
 
@@ -178,7 +179,7 @@ class LocalExecutor(Executor):
             if self._process.poll() is None:
                 self._process.kill()
                 self._process.wait()
-            why = f"{why} (pid {self._process.pid}, exit code {self._process.returncode})"
+            why = f"{why} (pid {self._process.pid}): {Exit(self._process.returncode).text}"
             self._process = None
         self._lost += [Lost(ti_id, fence, why[:1].upper() + why[1:] + ".") for ti_id, fence in sorted(self._open)]
         self._open.clear()

@@ -55,6 +55,7 @@ def runner(
         heartbeat_seconds=values.task_heartbeat_seconds,
         heartbeat_timeout_seconds=values.task_heartbeat_timeout_seconds,
         kill_grace_seconds=values.kill_grace_seconds,
+        interrupted=values.interrupted_tasks,
         limits=Resources(values.task_memory_mb, values.task_cpu_seconds, values.task_open_files),
     )
     its_sources = None

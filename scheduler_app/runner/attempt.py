@@ -56,6 +56,8 @@ class Attempt:
         self.foreign = False
         #: why we ended it, for the row's reason
         self.stopped_for = ""
+        #: a shutdown interrupted it, and whether it begins again; None: none did
+        self.again: bool | None = None
         #: by the monotonic clock: when the second line of its execution time-out strikes
         self.deadline: float | None = None
 
@@ -87,12 +89,14 @@ class Attempt:
         self.child = child
         self._home.over(self, exit)
 
-    def stop(self, why: str, monotonic: float, grace_seconds: float) -> None:
-        """SIGTERM now, SIGKILL to the whole tree after the grace time."""
-        if self.child is not None and self.child.kill_at is None:
-            self.stopped_for = why
-            self.child.log.write("warning", "task", f"The task is stopped: {why}")
-            self.child.stop(monotonic, grace_seconds)
+    def stop(self, why: str, monotonic: float, grace_seconds: float) -> bool:
+        """SIGTERM now, SIGKILL to the whole tree after the grace time. False: it was told before, or is over."""
+        if self.child is None or self.child.kill_at is not None:
+            return False
+        self.stopped_for = why
+        self.child.log.write("warning", "task", f"The task is stopped: {why}.")
+        self.child.stop(monotonic, grace_seconds)
+        return True
 
     def watch_time(self, monotonic: float, grace_seconds: float) -> None:
         """The second line of ``execution_timeout``: the first is an alarm in the task's own process."""
@@ -104,7 +108,7 @@ class Attempt:
         if self.deadline is None:
             self.deadline = monotonic + limit + grace_seconds
         elif monotonic >= self.deadline:
-            self.stop(f"it ran longer than its execution_timeout of {limit:g} s.", monotonic, grace_seconds)
+            self.stop(f"it ran longer than its execution_timeout of {limit:g} s", monotonic, grace_seconds)
 
     def beat(self, taken: Buffer) -> Beat:
         return Beat(self.owner, self.claim.fence, self.child.pid if self.child else None, taken)
@@ -112,7 +116,7 @@ class Attempt:
     def report(self, exit: Exit, out_of_memory: str = "") -> Report:
         """What is to be written, with the reason why it ended as it did."""
         text = endings.of_process(exit, self.stopped_for, self.limits, out_of_memory=out_of_memory)
-        return Report(self.claim, self.outcome, text, self.buffer, self.stopped_for)
+        return Report(self.claim, self.outcome, text, self.buffer, self.stopped_for, self.again)
 
     def _keep(self, message: dict[str, Any]) -> None:
         if message["op"] == "set_xcom":

@@ -131,6 +131,20 @@ def claim(ids: Sequence[int], fences: Sequence[int], now: datetime, worker: Work
     )
 
 
+def give_back(ids: Sequence[int], fences: Sequence[int], now: datetime) -> None:
+    """Hand-outs that never began: they go back to be scheduled."""
+    with db.atomic():
+        transitions.tasks("unqueue", ids, now, fences=fences)
+        db.notify()
+
+
+def refuse(ids: Sequence[int], fences: Sequence[int], now: datetime, reason: str) -> None:
+    """Hand-outs that can never begin."""
+    with db.atomic():
+        transitions.tasks("fail", ids, now, fences=fences, reason=reason)
+        db.notify()
+
+
 def describe_tasks(ids: Sequence[int]) -> list[Claim]:
     """Task instances as they stand, none of them started: what their callbacks are told."""
     return _described(_rows(_ROWS, ids))

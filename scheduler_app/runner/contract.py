@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from scheduler_app.engine.resources import Resources
+from scheduler_app.engine.retries import Interrupted
 
 #: (task instance id, fence)
 Key = tuple[int, int]
@@ -21,6 +22,8 @@ class Options:
     #: silent for so long, the scheduler may give a task to somebody else: our attempts of it must be gone by then
     heartbeat_timeout_seconds: float
     kill_grace_seconds: float
+    #: which tasks begin again that a shutdown interrupted
+    interrupted: Interrupted = "with_retries"
     #: of tasks that name none of their own
     limits: Resources = Resources()  # noqa: RUF009 - it cannot be changed
 

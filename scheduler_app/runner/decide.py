@@ -13,6 +13,8 @@ from scheduler_app.runner.claims import Claim
 
 #: Of an error text what a row keeps (characters).
 REASON_LENGTH = 2000
+_DOES_NOT_COUNT = "This try does not count; the next one begins as soon as a scheduler runs."
+_NOT_AGAIN = "A task without retries is not begun again by itself: clear it if it may run twice."
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +38,20 @@ def decide(
     now: datetime,
     *,
     stopped_for: str = "",
+    again: bool | None = None,
     told: str | None = None,
 ) -> Decision:
     """`outcome` None: the process ended without one, as `exit_text` says. `state`: that of the row, now locked.
 
-    `stopped_for`: why we ended it, if we did. `told`: the row's reason, which says who cleared it.
+    `stopped_for`: why we ended it, if we did. `again`: a shutdown interrupted it, and whether it begins again; None:
+    none did. `told`: the row's reason, which says who cleared it.
     """
     if state == states.RESTARTING:
         return Decision("retry", {"next_at": now, "reason": retries.cleared(told)}, cleared=True)
     if outcome is not None and outcome["state"] == states.FAILED:
-        return failed(claim, outcome, now, stopped_for)
+        return failed(claim, outcome, now, stopped_for, again)
     if outcome is None:
-        return failed(claim, {"retry": True, "error": {"type": "", "message": exit_text}}, now)
+        return failed(claim, {"retry": True, "error": {"type": "", "message": exit_text}}, now, again=again)
     return _OUTCOMES[outcome["state"]](claim, outcome, now)
 
 
@@ -68,12 +72,17 @@ def _skipped(claim: Claim, outcome: Mapping[str, Any], now: datetime) -> Decisio
     return Decision("skip", columns, "skipped")
 
 
-def failed(claim: Claim, outcome: Mapping[str, Any], now: datetime, stopped_for: str = "") -> Decision:
+def failed(
+    claim: Claim, outcome: Mapping[str, Any], now: datetime, stopped_for: str = "", again: bool | None = None
+) -> Decision:
     """Another try, or the end. When the task is gone from the DAG, nobody says how often it may be tried."""
     text = endings.of_error(error_text(outcome), (outcome.get("error") or {}).get("type") or "", stopped_for)
     columns = {"rendered_map_index": _index_text(outcome)}
     if claim.task is None:
         return Decision("fail", {**columns, "reason": text}, "failure")
+    if again and outcome.get("retry", True):
+        more = {"next_at": now, "max_tries": claim.max_tries + 1, "reason": f"{text} {_DOES_NOT_COUNT}"}
+        return Decision("retry", {**columns, **more}, "retry")
     verdict = retries.after_failure(
         claim.task,
         claim.try_number,
@@ -85,7 +94,8 @@ def failed(claim: Claim, outcome: Mapping[str, Any], now: datetime, stopped_for:
     )
     if isinstance(verdict, retries.Retry):
         return Decision("retry", {**columns, "next_at": verdict.at, "reason": text}, "retry")
-    return Decision("fail", {**columns, "reason": f"{text}\n{verdict.reason}".strip()}, "failure")
+    hint = f" {_NOT_AGAIN}" if again is False else ""
+    return Decision("fail", {**columns, "reason": f"{text}\n{verdict.reason}{hint}".strip()}, "failure")
 
 
 def _rescheduled(claim: Claim, outcome: Mapping[str, Any], now: datetime) -> Decision:

@@ -28,6 +28,7 @@ _SAID: dict[str, Callable[[Decision], tuple[str, str]]] = {
 def last_words(decision: Decision | None, stopped_for: str) -> tuple[str, str, str]:
     """Level, logger and text of the line that ends a hand-out's log."""
     if decision is None:
-        return "warning", "task", f"How this attempt ended is not recorded: {stopped_for or 'its row has moved on.'}"
+        why = stopped_for or "its task instance has moved on"
+        return "warning", "task", f"The end of this attempt changes nothing: {why}."
     level, text = _SAID[decision.verb](decision)
     return level, "task", text

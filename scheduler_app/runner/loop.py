@@ -11,7 +11,6 @@ import logging
 import signal
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from django.db import Error
@@ -19,17 +18,17 @@ from django.db import Error
 from scheduler_app import attempt_log
 from scheduler_app.engine import resources
 from scheduler_app.log_store.keeper import Keeper
-from scheduler_app.models import db, transitions
 from scheduler_app.runner import answers, heartbeats, outcomes
 from scheduler_app.runner.attempt import Attempt
 from scheduler_app.runner.buffers import Buffer
-from scheduler_app.runner.claims import Claim, claim
+from scheduler_app.runner.claims import Claim, claim, give_back, refuse
 from scheduler_app.runner.contract import Key, Listener, Options
 from scheduler_app.runner.database import Database, DatabaseAway
 from scheduler_app.runner.decide import Decision
 from scheduler_app.runner.identity import Identity
 from scheduler_app.runner.last_words import last_words
 from scheduler_app.runner.outcomes import BATCH, Report
+from scheduler_app.runner.shutdown import Shutdown
 from scheduler_app.runner.sources import Sources
 from scheduler_app.supervisor.base import Exit
 from scheduler_app.supervisor.child import Clocks
@@ -70,6 +69,7 @@ class Runner:
         self._memory = OutOfMemory()
         #: how often it had killed when we last looked
         self._kills = self._memory.kills()
+        self.shutdown = Shutdown(options.interrupted, clocks.monotonic)
         self._waiting: deque[Key] = deque()
         self._running: dict[Key, Attempt] = {}
         #: said how they ended, or are gone; not written yet
@@ -121,7 +121,7 @@ class Runner:
                 self._waiting.remove(key)
                 self._listener.done([key])
             elif key in self._running:
-                self._stop(self._running[key], "the executor was told to cancel it.")
+                self._stop(self._running[key], "the executor was told to cancel it")
 
     def look_now(self) -> None:
         """Somebody took task instances from their attempts: ask at once whether ours are among them."""
@@ -151,21 +151,26 @@ class Runner:
         self._waiting.clear()
         return keys
 
-    def stop_attempts(self, why: str, grace_seconds: float) -> None:
+    def stop_attempts(self, why: str, grace_seconds: float, *, shutdown: bool = False) -> None:
+        """`shutdown`: it is ours, so that none of them is to blame."""
         for attempt in list(self._running.values()):
-            attempt.stop(why, self._clocks.monotonic(), grace_seconds)
+            if attempt.stop(why, self._clocks.monotonic(), grace_seconds) and shutdown:
+                self.shutdown.interrupts(attempt)
 
-    def end_children(self, why: str) -> None:
+    def end_children(self, why: str, *, shutdown: bool = False) -> None:
         """Kill every attempt now; returns when no process of theirs is left. Their reports wait to be written."""
         for attempt in self._running.values():
-            attempt.stopped_for = attempt.stopped_for or why
+            if not attempt.stopped_for:
+                attempt.stopped_for = why
+                if shutdown:
+                    self.shutdown.interrupts(attempt)
         self._children.stop()
 
     def give_back(self, keys: Sequence[Key]) -> None:
         """Unqueue hand-outs that never began. Raises DatabaseAway."""
         if keys:
             ids, fences = [key[0] for key in keys], [key[1] for key in keys]
-            self._database.do(lambda now: _unqueue(ids, fences, now))
+            self._database.do(lambda now: give_back(ids, fences, now))
 
     # Attempts (attempt.Home)
 
@@ -195,6 +200,7 @@ class Runner:
         self._running.pop(attempt.key, None)
         if not attempt.reported:
             attempt.reported = True
+            self.shutdown.ended(attempt, exit)
             self._ended.append((attempt, attempt.report(exit, self._out_of_memory(attempt, exit))))
         elif attempt.written:
             self._over.append(attempt)
@@ -298,7 +304,7 @@ class Runner:
                 return self._claim(keys[:middle]) + self._claim(keys[middle:])
             log.exception("Hand-out %s cannot be started", keys[0])
             reason = f"It cannot be started: {type(error).__name__}: {error}"[:2000]
-            self._database.do(lambda now: _fail(ids, fences, now, reason))
+            self._database.do(lambda now: refuse(ids, fences, now, reason))
             return []
 
     def _launch(self, item: Claim) -> None:
@@ -361,14 +367,15 @@ class Runner:
             key = attempt.claim.ti_id
             if key in pulse.foreign:
                 attempt.foreign = True
-                self._stop(attempt, f"its row is another one's now: {pulse.foreign[key] or 'it was handed out again'}.")
+                moved = (pulse.foreign[key] or "it was handed out again").rstrip(".")
+                self._stop(attempt, f"its task instance has moved on: {moved}")
             elif key in pulse.restarting:
-                self._stop(attempt, f"it was {pulse.restarting[key] or 'cleared'}.")
+                self._stop(attempt, f"it was {pulse.restarting[key] or 'cleared'}")
 
     def _stop_if_silent(self, monotonic: float) -> None:
         """Without a heartbeat for so long, the scheduler may start the next try: ours must not go on beside it."""
         if monotonic - self._last_beat >= self._options.heartbeat_timeout_seconds:
-            self.stop_attempts("the database was away for longer than task_heartbeat_timeout_seconds.", 0.0)
+            self.stop_attempts("the database was away for longer than task_heartbeat_timeout_seconds", 0.0)
 
     def _stop(self, attempt: Attempt, why: str) -> None:
         attempt.stop(why, self._clocks.monotonic(), self._options.kill_grace_seconds)
@@ -396,15 +403,3 @@ def _close(attempt: Attempt) -> None:
 def _put_back(attempts: Sequence[Attempt], taken: Sequence[Buffer]) -> None:
     for attempt, buffer in zip(attempts, taken, strict=True):
         attempt.buffer.put_back(buffer)
-
-
-def _unqueue(ids: list[int], fences: list[int], now: datetime) -> None:
-    with db.atomic():
-        transitions.tasks("unqueue", ids, now, fences=fences)
-        db.notify()
-
-
-def _fail(ids: list[int], fences: list[int], now: datetime, reason: str) -> None:
-    with db.atomic():
-        transitions.tasks("fail", ids, now, fences=fences, reason=reason)
-        db.notify()

@@ -37,6 +37,8 @@ class Report:
     buffer: Buffer = field(default_factory=Buffer)
     #: why we ended it, if we did
     stopped_for: str = ""
+    #: a shutdown interrupted it, and whether it begins again; None: none did
+    again: bool | None = None
 
     @property
     def owner(self) -> Owner:
@@ -77,7 +79,8 @@ FROM locked WHERE ti.id = locked.id
 def write(reports: Sequence[Report], now: datetime) -> dict[int, Decision]:
     """Writes up to :data:`BATCH` reports; what was decided for each row that was still the attempt's own, by its id.
 
-    An end that comes too late, because a person or the scheduler ended the row otherwise, stays as a note (BC-75).
+    An end that comes too late, because a person or the scheduler ended the row otherwise, stays as a note (BC-75),
+    unless it is the failure of a task that was stopped for that.
     """
     decided = _write_plain(reports, now) if all(map(_is_plain, reports)) else _write_mixed(reports, now)
     rest = [report for report in reports if report.claim.ti_id not in decided]
@@ -89,7 +92,8 @@ def write(reports: Sequence[Report], now: datetime) -> dict[int, Decision]:
 
 
 def _note_late(reports: Sequence[Report], now: datetime) -> None:
-    said = [(report.claim, (report.outcome or {}).get("state")) for report in reports]
+    by_itself = [report for report in reports if not (report.stopped_for and _state(report) == states.FAILED)]
+    said = [(report.claim, _state(report)) for report in by_itself]
     late = [(claim, state) for claim, state in said if state in (states.SUCCESS, states.FAILED, states.SKIPPED)]
     if not late:
         return
@@ -99,6 +103,10 @@ def _note_late(reports: Sequence[Report], now: datetime) -> None:
     ]
     ids, fences = [claim.ti_id for claim, _ in late], [claim.fence for claim, _ in late]
     db.execute(_NOTE_LATE, [ids, fences, [state for _, state in late], texts])
+
+
+def _state(report: Report) -> str | None:
+    return (report.outcome or {}).get("state")
 
 
 def _is_plain(report: Report) -> bool:
@@ -133,6 +141,7 @@ def _write_mixed(reports: Sequence[Report], now: datetime) -> dict[int, Decision
                 rows[report.claim.ti_id].state,
                 now,
                 stopped_for=report.stopped_for,
+                again=report.again,
                 told=rows[report.claim.ti_id].reason,
             )
             for report in own

@@ -53,7 +53,9 @@ def main(arguments: list[str] | None = None) -> None:
     # Ctrl-C and SIGTERM are for the executor, which tells us what to do; its end ends us.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    RunnerProcess(Channel(socket.socket(fileno=options.control)), options).run()
+    runner = RunnerProcess(Channel(socket.socket(fileno=options.control)), options)
+    signal.signal(signal.SIGTERM, lambda number, frame: runner.terminated())
+    runner.run()
 
 
 class RunnerProcess:
@@ -106,13 +108,17 @@ class RunnerProcess:
             self._runner.step(_LONGEST_SECONDS)
             if self._drain_until is not None and self._clocks.monotonic() >= self._drain_until:
                 self._drain_until = None
-                why = f"the {self._owner} was shut down."
-                self._runner.stop_attempts(why, min(self._values.kill_grace_seconds, 5.0))
+                why = f"the {self._owner} was shut down"
+                self._runner.stop_attempts(why, min(self._values.kill_grace_seconds, 5.0), shutdown=True)
         if self._gone:
             self._abandon()
         else:
             self._end()
             self._keeper.stop(_LOGS_SECONDS)
+
+    def terminated(self) -> None:
+        """SIGTERM: what it does to attempts, if they got it too, is to be told from what they did themselves."""
+        self._runner.shutdown.told()
 
     def done(self, keys: Sequence[tuple[int, int]]) -> None:
         self._tell("done", keys)
@@ -168,7 +174,8 @@ class RunnerProcess:
         """Nobody may be left two seconds from now; the rows come second."""
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_REAL, _LAST_WORDS_SECONDS)
-        self._runner.end_children(f"the {self._owner} died.")
+        why = "was killed while it shut down" if self._stopping else "died"
+        self._runner.end_children(f"the {self._owner} {why}", shutdown=self._stopping)
         self._hand_back()
         self._runner.step(0)
         self._end("failed")

@@ -81,7 +81,7 @@ class SchedulerProcess:
                 self._live_once()
         finally:
             for executor in self.executors.values():
-                executor.stop(self.conf.stop_seconds / 2)
+                executor.stop(self.conf.shutdown_grace_seconds)
             self.bell.close()
 
     def _live_once(self) -> None:

@@ -51,7 +51,7 @@ def _run_components(server: embedded_db.Server | None) -> int:
         output=Output(sys.stdout, width=width, colour=sys.stdout.isatty() and not settings.NO_COLOUR),
         clock=time.monotonic,
         rng=Random(),
-        stop_seconds=conf().stop_seconds,
+        stop_seconds=conf().stop_seconds + conf().shutdown_grace_seconds,
     )
     if password:
         supervisor.say(f"Log in as {ADMIN} with the password {password} (kept in {settings.ADMIN_PASSWORD_FILE})")

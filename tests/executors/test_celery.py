@@ -217,6 +217,23 @@ def test_a_cold_stop_ends_tasks_at_once_and_says_so(scheduler: Scheduler, worker
     assert Job.objects.get(job_type="CeleryWorkerJob").state == "success"
 
 
+@once
+def test_a_stop_interrupts_what_takes_longer_than_it_may_and_takes_no_try_from_it(
+    scheduler: Scheduler, workers: Workers
+) -> None:
+    workers.environ["SCHEDULER_CELERY_SHUTDOWN_GRACE_SECONDS"] = "0.2"
+    worker = workers.start(1)
+    dag = shape("p0; p1; p2", "dag", tasks={"*": {"retries": 1, "retry_delay": 3600.0}})
+    (run,) = rows.trigger(scheduler.stored(dag, files(WAIT)))
+    scheduler.hand_out(scheduler.queued(run, "p0"))
+    wait_for(lambda: scheduler.lines() == ["begin p0"])
+    worker.terminate()
+    assert worker.wait(30) == 0
+    ti = ti_of(run, "p0")
+    assert (ti.state, ti.try_number, ti.max_tries) == ("up_for_retry", 1, 2)
+    assert ti.reason.startswith("The Celery worker was shut down. This try does not count;")
+
+
 def test_a_fence_that_has_moved_on_is_refused(scheduler: Scheduler, workers: Workers) -> None:
     (run,) = rows.trigger(scheduler.stored(parallel(6, "dag"), files(SAY)))
     (stale,) = scheduler.queued(run, "p0")

@@ -62,7 +62,7 @@ def hands(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hands]:
     made = Hands(Conf(), 2, {})
     made.start()
     yield made
-    made.stop()
+    made.stop(0)
 
 
 @pytest.mark.parametrize("away", [False, True])

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from scheduler_app.engine.dag import Task
+from scheduler_app.engine.retries import Interrupted, begins_again
 from scheduler_app.runner.claims import Claim, dag_file
 from scheduler_app.runner.decide import Decision, decide, storable
 from scheduler_app.supervisor.base import Exit
@@ -51,6 +52,37 @@ def test_the_attempt_may_ask_for_its_own_delay_or_for_no_try_at_all() -> None:
 def test_a_death_without_a_word_is_a_failure_with_its_reason() -> None:
     decision = decided(None, exit_text="Killed by signal 9 (SIGKILL)", max_tries=1)
     assert (decision.verb, decision.columns["reason"]) == ("retry", "Killed by signal 9 (SIGKILL)")
+
+
+def interrupted(outcome: dict[str, Any] | None, again: bool, **more: Any) -> Decision:
+    task = Task("work", retries=1, retry_delay=60.0)
+    return decide(claim(task, **more), outcome, "Stopped.", "running", NOW, stopped_for="stopped", again=again)
+
+
+@pytest.mark.parametrize("outcome", [None, FAILED])
+def test_a_try_that_a_shutdown_interrupted_does_not_count(outcome: dict[str, Any] | None) -> None:
+    decision = interrupted(outcome, True, try_number=2, max_tries=1)
+    assert (decision.verb, decision.callback) == ("retry", "retry")
+    assert (decision.columns["next_at"], decision.columns["max_tries"]) == (NOW, 2)
+
+
+def test_where_it_counts_it_is_a_failed_try_like_any_other() -> None:
+    assert interrupted(None, False, max_tries=1).columns["next_at"] == NOW + timedelta(seconds=60)
+    assert interrupted(None, False).columns["reason"].endswith("clear it if it may run twice.")
+
+
+def test_what_ends_by_itself_before_a_shutdown_ends_it_ends_so() -> None:
+    assert interrupted({"state": "success"}, True).verb == "succeed"
+    assert interrupted({**FAILED, "retry": False}, True).verb == "fail"
+
+
+@pytest.mark.parametrize(
+    ("rule", "retries", "again"),
+    [("with_retries", 1, True), ("with_retries", 0, False), ("all", 0, True), ("none", 3, False)],
+)
+def test_whether_a_task_begins_again_that_a_shutdown_interrupted(rule: Interrupted, retries: int, again: bool) -> None:
+    assert begins_again(Task("work", retries=retries), rule) == again
+    assert not begins_again(None, rule)
 
 
 def test_a_failed_task_that_left_its_dag_ends() -> None:

@@ -42,10 +42,19 @@ def work(body: str, arguments: str = "") -> str:
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        ("os._exit(3)", "Its process exited with code 3"),
+        (
+            "os._exit(3)",
+            (
+                "Its process exited with code 3 before its task was over:"
+                " user code ended it (os._exit, or a library that does so)."
+            ),
+        ),
         (
             "os.kill(os.getpid(), signal.SIGKILL)",
-            "Its process was killed by signal 9 (SIGKILL), which the scheduler did not send",
+            (
+                "Its process was killed by signal 9 (SIGKILL), which the scheduler did not send:"
+                " the kernel when memory is short, a limit of its container, or a person does so."
+            ),
         ),
         (
             "os.kill(os.getpid(), signal.SIGTERM)\ntime.sleep(9)",
@@ -56,7 +65,7 @@ def work(body: str, arguments: str = "") -> str:
         ),
         (
             "import ctypes\nimport resource\nresource.setrlimit(resource.RLIMIT_CORE, (0, 0))\nctypes.string_at(0)",
-            "Its process was killed by signal 11 (SIGSEGV): a crash in native code",
+            "Its process was killed by signal 11 (SIGSEGV): a crash in native code.",
         ),
     ],
     ids=["exit", "kill", "term", "crash"],
@@ -146,7 +155,7 @@ def test_who_marked_a_running_task_is_said_in_its_row_and_log(place: Place, exec
     executor.drain()
     ti.refresh_from_db()
     assert (ti.state, ti.reason) == ("failed", "marked failed by ann: wrong day")
-    assert "its row is another one's now: marked failed by ann: wrong day." in place.log(ti, 1)
+    assert "its task instance has moved on: marked failed by ann: wrong day." in place.log(ti, 1)
 
 
 KILLED = Exit(-9, cpu_seconds=4.2, max_rss_kb=204800)
@@ -162,7 +171,7 @@ KILLED = Exit(-9, cpu_seconds=4.2, max_rss_kb=204800)
             "in its control group /jobs, whose limit is 256 MB",
             (
                 "Its process was killed by signal 9 (SIGKILL): the kernel was out of memory"
-                " (in its control group /jobs, whose limit is 256 MB; it had used 200 MB)"
+                " (in its control group /jobs, whose limit is 256 MB; it had used 200 MB)."
             ),
         ),
         (
@@ -172,17 +181,18 @@ KILLED = Exit(-9, cpu_seconds=4.2, max_rss_kb=204800)
             "",
             (
                 "Its process was killed by signal 9 (SIGKILL): it used more CPU time than its limit of 4 s"
-                " (limits.cpu_seconds)"
+                " (limits.cpu_seconds)."
             ),
         ),
-        (KILLED, "it was cleared.", Resources(), "x", "It was cleared. (its process was killed by signal 9 (SIGKILL))"),
-        (Exit(None, "it could not be started"), "", Resources(), "", "It could not be started"),
+        (KILLED, "it was cleared", Resources(), "x", "It was cleared; its process was killed by signal 9 (SIGKILL)."),
+        (Exit(None, "the base is gone"), "the scheduler died", Resources(), "", "The scheduler died."),
+        (Exit(None, "it could not be started"), "", Resources(), "", "It could not be started."),
         (
             Exit(-63),
             "",
             Resources(),
             "",
-            "Its process was killed by signal 63 (unknown), which the scheduler did not send",
+            "Its process was killed by signal 63 (unknown), which the scheduler did not send.",
         ),
     ],
 )

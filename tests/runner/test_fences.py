@@ -52,7 +52,7 @@ def test_a_mark_ends_the_process_and_stays(place: Place, executor: InlineExecuto
     assert [pid for pid in pids if process_tree.is_alive(pid)] == []
     assert xcom_of(run, "work") == "nothing"
     assert not Callback.objects.exists()
-    assert "its row is another one's now: marked by ann." in place.log(ti)
+    assert "its task instance has moved on: marked by ann." in place.log(ti)
 
 
 def test_a_clear_ends_the_process_and_goes_on_as_the_next_try(place: Place, executor: InlineExecutor) -> None:
@@ -78,7 +78,7 @@ def test_an_attempt_that_counts_as_lost_writes_nothing_when_it_comes_back(
     lost = ti_of(run, "work")
     assert (lost.state, lost.reason) == ("up_for_retry", "silent")
     assert xcom_of(run, "work") == "nothing"
-    assert "its row has moved on" in place.log(ti)
+    assert "its task instance has moved on" in place.log(ti)
 
 
 def test_a_hand_out_starts_at_most_once(place: Place, executor: InlineExecutor) -> None:

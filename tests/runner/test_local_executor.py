@@ -19,7 +19,7 @@ from runner.conftest import Place, ti_of
 from scheduler_app import process_tree
 from scheduler_app.conf import Conf
 from scheduler_app.executors.local import LocalExecutor
-from scheduler_app.models import Job, db, transitions
+from scheduler_app.models import Job, TaskInstance, TaskInstanceHistory, db, transitions
 from tests import rows
 from tests.shapes import parallel, shape
 
@@ -120,7 +120,10 @@ def test_a_killed_runner_is_told_with_what_it_had_and_replaced(place: Place, loc
     os.kill(first, signal.SIGKILL)
     (lost,) = wait_for(local.lost)
     assert (lost.ti_id, lost.fence) == (hand_out.ti_id, hand_out.fence)
-    assert lost.reason == f"The runner process died (pid {first}, exit code -9)."
+    assert lost.reason == (
+        f"The runner, which watches over all tasks of an executor, died (pid {first}):"
+        " its process was killed by signal 9 (SIGKILL)."
+    )
     wait_for(lambda: not [pid for pid in everyone if process_tree.is_alive(pid)], seconds=2)
     wait_for(lambda: local.slots_available() == 4)
     assert local.describe()["runner_pid"] != first
@@ -139,12 +142,58 @@ def test_stopping_gives_back_what_waits_ends_what_runs_and_leaves_nobody(place: 
     assert [number for number in everyone if process_tree.is_alive(number)] == []
     ti = ti_of(run, "work")
     assert ti.state == "failed"
-    assert ti.reason.startswith("The scheduler was shut down. (")
+    assert ti.reason == (
+        "The scheduler was shut down.\nTry 1 of 1 failed; no try is left."
+        " A task without retries is not begun again by itself: clear it if it may run twice."
+    )
     job = Job.objects.get(job_type="LocalTaskJob")
     assert job.state == "success"
     assert job.end_date is not None
     assert job.end_date > job.start_date
     assert job.latest_heartbeat == job.end_date
+
+
+def interrupted(place: Place, local: LocalExecutor, retries: int) -> TaskInstance:
+    """A task that runs, of a DAG whose last try this is."""
+    dag = shape("work", tasks={"work": {"retries": retries, "retry_delay": 3600.0}})
+    (run,) = rows.trigger(place.stored(dag, place.file(SLOW)))
+    TaskInstance.objects.filter(dag_run=run).update(max_tries=0)
+    local.accept(place.queued(run))
+    wait_for(lambda: "ready" in place.log(ti_of(run, "work"), 1))
+    return ti_of(run, "work")
+
+
+def test_a_shutdown_takes_no_try_from_a_task_that_has_retries(place: Place, local: LocalExecutor) -> None:
+    ti = interrupted(place, local, retries=2)
+    local.stop(0.1)
+    ti.refresh_from_db()
+    assert (ti.state, ti.try_number, ti.max_tries) == ("up_for_retry", 1, 1)
+    assert ti.next_at == ti.end_date  # at once: its delay is for failures
+    (kept,) = TaskInstanceHistory.objects.filter(task_instance=ti)
+    assert (
+        kept.reason
+        == ti.reason
+        == ("The scheduler was shut down. This try does not count; the next one begins as soon as a scheduler runs.")
+    )
+
+
+def test_a_signal_to_every_process_of_the_service_is_a_shutdown_too(place: Place, local: LocalExecutor) -> None:
+    ti = interrupted(place, local, retries=2)
+    runner = local.describe()["runner_pid"]
+    for pid in [runner, *process_tree.descendants(runner)]:
+        os.kill(pid, signal.SIGTERM)
+    wait_for(lambda: ti_of(ti.dag_run, "work").state != "running")
+    ti.refresh_from_db()
+    assert (ti.state, ti.max_tries) == ("up_for_retry", 1)
+    assert ti.reason.startswith("Every process of this service got SIGTERM at once (systemd: KillMode=mixed")
+
+
+def test_a_signal_to_the_task_alone_is_a_failed_try(place: Place, local: LocalExecutor) -> None:
+    ti = interrupted(place, local, retries=2)
+    os.kill(wait_for(lambda: ti_of(ti.dag_run, "work").pid), signal.SIGTERM)
+    wait_for(lambda: ti_of(ti.dag_run, "work").state != "running")
+    ti.refresh_from_db()
+    assert (ti.state, ti.max_tries) == ("failed", 0)
 
 
 def test_kill_9_of_the_executors_own_process_leaves_nobody_and_ends_the_rows(
@@ -180,7 +229,7 @@ while True:
     wait_for(lambda: not [pid for pid in everyone if process_tree.is_alive(pid)], seconds=2)
     ti = ti_of(run, "work")
     assert ti.state == "up_for_retry"
-    assert ti.reason.startswith("The scheduler died. (")
+    assert ti.reason == "The scheduler died."
 
 
 @pytest.mark.parametrize("verb", ["restart", "mark_failed"])

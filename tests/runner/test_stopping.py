@@ -45,7 +45,7 @@ def test_a_task_that_is_deaf_to_its_time_out_is_killed_with_its_tree(place: Plac
     ti = ti_of(run, "work")
     assert ti.state == "up_for_retry"
     assert ti.reason == (
-        "It ran longer than its execution_timeout of 0.2 s. (its process was killed by signal 9 (SIGKILL))"
+        "It ran longer than its execution_timeout of 0.2 s; its process was killed by signal 9 (SIGKILL)."
     )
     assert [number for number in pids if process_tree.is_alive(number)] == []
 
@@ -216,4 +216,4 @@ def test_an_attempt_ends_when_nobody_could_hear_that_it_lives_and_says_so(
         executor.stop(0)
     ti = ti_of(run, "work")
     assert ti.state == "failed"
-    assert ti.reason.startswith("The database was away for longer than task_heartbeat_timeout_seconds. (")
+    assert ti.reason.startswith("The database was away for longer than task_heartbeat_timeout_seconds")

@@ -110,6 +110,27 @@ def test_the_exit_code_decides_how_a_command_ends(command: str, arguments: dict[
     assert attempt(dag, "t")["state"] == state
 
 
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("echo no; exit 7", "The command ended with exit code 7: the task fails. Its last line was: 'no'"),
+        ("kill -9 $$", "The command was killed by signal 9 (SIGKILL): the task fails. It wrote nothing."),
+        (
+            "exit 137",
+            (
+                "The command ended with exit code 137 (bash says so when signal 9, SIGKILL, killed a part of it):"
+                " the task fails. It wrote nothing."
+            ),
+        ),
+        ("exit 255", "The command ended with exit code 255: the task fails. It wrote nothing."),
+    ],
+)
+def test_how_a_command_ended_is_said(command: str, message: str) -> None:
+    with DAG("d") as dag:
+        BashOperator(task_id="t", bash_command=command)
+    assert attempt(dag, "t")["error"]["message"] == message
+
+
 def test_a_command_gives_its_last_line_and_sees_its_own_environment_only() -> None:
     port = MemoryPort()
     with DAG("d") as dag:

@@ -119,7 +119,8 @@ def test_a_second_signal_does_not_wait(world) -> None:
     for _ in range(100):
         one.process.send_signal(signal.SIGINT)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            assert one.process.wait(0.1) == 1
+            # one signal more may meet an interpreter that is about to leave, and handles none any more
+            assert one.process.wait(0.1) in (1, -signal.SIGINT)
             break
     assert gone(pid)
 

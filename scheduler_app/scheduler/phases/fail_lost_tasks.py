@@ -21,8 +21,15 @@ def run(tick: Tick) -> int:
     before, ahead = tick.now - timedelta(seconds=timeout), tick.now + timedelta(seconds=timeout)
     return end_attempts(
         [
-            Gone(key, fence, f"Its attempt (pid {pid} on {host or 'an unknown host'}) was silent for {timeout:g} s.")
+            Gone(key, fence, _reason(pid, host, timeout))
             for key, fence, host, pid, _ in db.fetch(_SILENT, {"before": before, "ahead": ahead, "limit": tick.limit})
         ],
         tick.now,
+    )
+
+
+def _reason(pid: int | None, host: str, timeout: float) -> str:
+    return (
+        f"Heartbeat lost: its attempt (pid {pid} on {host or 'an unknown host'}) was silent for {timeout:g} s "
+        "(task_heartbeat_timeout_seconds). Its machine or its runner is gone, hangs, or does not reach the database."
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Callable, Container
 from functools import cached_property
 from typing import Any
@@ -78,11 +79,25 @@ class BashOperator(BaseOperator):
         if result.exit_code in self.skip_on_exit_code:
             raise AirflowSkipException(f"The command ended with exit code {result.exit_code}: the task is skipped.")
         if result.exit_code != 0:
-            raise AirflowException(
-                f"The command ended with exit code {result.exit_code}: the task fails. Its last line was: "
-                f"{result.output!r}"
-            )
+            last = f"Its last line was: {result.output!r}" if result.output else "It wrote nothing."
+            raise AirflowException(f"{_ended(result.exit_code)}: the task fails. {last}")
         return self.output_processor(result.output)
 
     def on_kill(self) -> None:
         self.subprocess_hook.send_sigterm()
+
+
+def _ended(code: int) -> str:
+    """A negative code is a signal to bash itself; bash says 128 and more for one that ended what it ran."""
+    number = -code if code < 0 else code - 128
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        return f"The command ended with exit code {code}"
+    return (
+        f"The command was killed by signal {number} ({name})"
+        if code < 0
+        else (
+            f"The command ended with exit code {code} (bash says so when signal {number}, {name}, killed a part of it)"
+        )
+    )
