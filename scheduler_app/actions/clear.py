@@ -91,8 +91,10 @@ def apply(
 def _reset(runs: list[DagRun], now: datetime, *, latest_version: bool) -> list[int]:
     finished = [run for run in runs if run.state in states.RUN_FINISHED]
     moved = transitions.runs("clear", [run.pk for run in finished], now)
+    going_on = [run for run in finished if run.pk in moved]
+    following.make_anew((run.pk, run.logical_date, run.dag_version_id) for run in going_on)
     if latest_version:
-        _move_to_newest([run for run in finished if run.pk in moved], now)
+        _move_to_newest(going_on, now)
     Wake.objects.add(moved, "run_cleared", now)
     return moved
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from scheduler_app.access import Actor
 from scheduler_app.engine import states
 from scheduler_app.engine.task_dates import task_ids_at
-from scheduler_app.models import DagRun, TaskInstance, Wake, db, facts, transitions
+from scheduler_app.models import DagRun, TaskInstance, Wake, db, facts, following, transitions
 from scheduler_app.models.creation import insert_tasks
 from scheduler_app.models.graphs import graph_of
 
@@ -41,6 +41,8 @@ def mark_run(actor: Actor, dag_id: str, run_id: str, state: str, now: datetime, 
         teardowns = _end_tasks(run, task_verb, words, now) if task_verb else 0
         if teardowns == 0:
             transitions.runs(run_verb, [run.pk], now, **({} if state == states.QUEUED else {"state_reason": words}))
+            if state == states.QUEUED:
+                following.make_anew([(run.pk, run.logical_date, run.dag_version_id)])
             callbacks_of_marks.of_run(run, state, words, now)
         Wake.objects.add([run.pk], "run_marked", now)
         journal.record(

@@ -8,7 +8,7 @@ pool, priority, retries and queue. Tasks that vanished are removed by the look i
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -106,3 +106,19 @@ def _renew(run_ids: Sequence[int], graph: Graph, version: UUID, task_ids: Sequen
     # a mapped task that has its instances needs none without an index
     creation.insert_missing_tasks(run_ids, graph, version, mapped)
     creation.renew_tasks(run_ids, graph, version, list(graph.tasks))
+
+
+def make_anew(runs: Iterable[tuple[int, datetime | None, UUID | None]]) -> None:
+    """Task instances that were deleted, in runs that go on: whatever comes after them would wait for ever.
+
+    One for each task of the run's version that has none, of whatever index; given (run key, logical date, version).
+    The runs must be locked.
+    """
+    having = [(key, at, version) for key, at, version in runs if version is not None]
+    compiled, _ = graphs.readable(version for _, _, version in having)
+    alike: dict[tuple[UUID, tuple[str, ...]], list[int]] = defaultdict(list)
+    for key, logical_date, version in having:
+        if version in compiled:
+            alike[version, task_ids_at(compiled[version], logical_date)].append(key)
+    for (version, task_ids), keys in alike.items():
+        creation.insert_missing_tasks(keys, compiled[version], version, task_ids)

@@ -25,6 +25,7 @@ def main() -> int:
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--most", type=int, default=0, help="stop after so many violations (0: never)")
+    parser.add_argument("--dags", nargs="*", default=[], help="these of cast.py play in every seed")
     parser.add_argument("--show", action="store_true")
     args = parser.parse_args()
     reexec_with_embedded("tests.simulation")

@@ -11,7 +11,7 @@ from scheduler_app.executors.base import Lost
 from scheduler_app.runner import claims, heartbeats, outcomes
 from scheduler_app.runner.buffers import RETURN_KEY, Buffer, Owner
 
-from .cast import BRANCHES, COUNTS, WAITS
+from .cast import COUNTS, PAID, PARTITIONS, SENT, SHIPPED, WAITS
 from .deeds import Deed
 from .ledger import Report
 
@@ -124,12 +124,25 @@ def _success(world: World, attempt: Attempt, task_id: str) -> dict[str, Any]:
     assert attempt.claim is not None
     task = attempt.claim.task
     if task is not None and task.outlets:
-        document["asset_events"] = [{"name": one["name"], "uri": one["uri"], "extra": {}} for one in task.outlets]
+        document["asset_events"] = [_asset_event(world, one) for one in task.outlets]
     if task_id == COUNTS:
         document["map_length"] = world.rng.choice([0, 1, 2, 3])
-    if task_id == BRANCHES:
-        document["skip"] = world.rng.choice([["l"], ["r"], ["l", "r"], []])
+    if task is not None and task.can_skip_downstream:
+        document["skip"] = [name for name in task.downstream if world.rng.random() < 0.5]
     return document
+
+
+def _asset_event(world: World, outlet: dict[str, Any]) -> dict[str, Any]:
+    """An update of the asset, or of one that its alias then stands for; perhaps of a partition."""
+    alias = {"alias": outlet["alias"]} if "alias" in outlet else {}
+    one = world.rng.choice([SHIPPED, PAID, SENT]) if alias else outlet
+    return {
+        "name": one["name"],
+        "uri": one["uri"],
+        "extra": {},
+        "partition_key": world.rng.choice([None, *PARTITIONS]),
+        **alias,
+    }
 
 
 def _deferral(world: World) -> dict[str, Any]:

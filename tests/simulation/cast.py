@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from scheduler_app.engine.dag import Dag
+from scheduler_app.engine.dag import Dag, Group
 from tests.rows import T0
 from tests.shapes import shape
 
@@ -20,7 +20,18 @@ SOON = {
     "interval": 120.0,
     "callback": {"path": "house.tell", "kwargs": {}, "sync": True},
 }
-SHIPPED, PAID = ({"name": name, "uri": f"x://{name}", "group": "asset", "extra": {}} for name in ("shipped", "paid"))
+#: Assets; nobody names the last one but through the alias.
+SHIPPED, PAID, SENT = (
+    {"name": name, "uri": f"x://{name}", "group": "asset", "extra": {}} for name in ("shipped", "paid", "sent")
+)
+#: A partition that both of its segments make.
+ROLLED = {
+    "class": "RollupMapper",
+    "upstream_mapper": {"class": "FixedKeyMapper", "key": "both"},
+    "window": {"class": "SegmentWindow", "segments": ["a", "b"]},
+}
+#: An alias of assets; partitions that events may name.
+THINGS, PARTITIONS = "things", ("a", "b", "c")
 #: Names of tasks tell what their attempts may do besides succeeding and failing (see ``attempts``).
 WAITS, COUNTS, BRANCHES = "wait", "count", "branch"
 
@@ -43,16 +54,26 @@ class Part:
     tasks: dict[str, dict[str, Any]] = field(default_factory=dict)
     #: manual runs at the start, a day apart
     runs: int = 0
-    #: another text of the same file
+    #: another text of the same file, and what its tasks are then
     later: str | None = None
+    later_tasks: dict[str, dict[str, Any]] | None = None
 
     def dag(self, version: int = 0, **fields: Any) -> Dag:
-        text = self.later if version % 2 and self.later else self.text
-        return shape(text, self.dag_id, tasks=self.tasks, **{**self.fields, **fields})
+        later = bool(version % 2 and self.later)
+        text = (later and self.later) or self.text
+        tasks = (later and self.later_tasks) or self.tasks
+        return shape(text, self.dag_id, tasks=tasks, **{**self.fields, **fields})
 
 
 def _mapped(task_id: str) -> dict[str, Any]:
     return {"mapped": {"style": "expand", "inputs": {"x": {"xcom": task_id}}}}
+
+
+def _mapped_group(task_id: str, *inside: str) -> tuple[Group, ...]:
+    """Of a DAG of a task, a group that is mapped over what it counts, and a task that gathers."""
+    children = ({"task": task_id}, {"group": "g"}, {"task": "gather"})
+    group = Group("g", children=tuple({"task": name} for name in inside), **_mapped(task_id))
+    return (Group(None, children=children), group)
 
 
 def _takes(**units: int) -> tuple[dict[str, Any], ...]:
@@ -82,7 +103,12 @@ CAST: tuple[Part, ...] = (
         later="a >> [b, e] >> d; c >> d",
     ),
     Part(
-        "wide", "p0; p1; p2; p3; p4", {"max_active_tasks": 2}, {"*": {"retries": 1, "retry_delay": 3.0}}, 2, "p0 >> p9"
+        "wide",
+        "p0; p1; p2; p3; p4",
+        {"max_active_tasks": 2},
+        {"*": {"retries": 1, "retry_delay": 3.0}, "p4": {"priority_weight": 5}},
+        2,
+        "p0 >> p9",
     ),
     Part(
         "daily",
@@ -148,6 +174,26 @@ CAST: tuple[Part, ...] = (
         later="h >> i",
     ),
     Part("either", "h", {"timetable": {"kind": "asset", "condition": {"any": [{"asset": SHIPPED}, {"asset": PAID}]}}}),
+    Part("naming", "n", {}, {"n": {"outlets": ({"alias": THINGS},), "retries": 1, "retry_delay": 1.0}}, 3),
+    Part("named", "h", {"timetable": {"kind": "asset", "condition": {"any": [{"alias": THINGS}, {"asset": SHIPPED}]}}}),
+    Part(
+        "parted",
+        "h",
+        {"timetable": {"kind": "partitioned", "condition": {"all": [{"asset": SHIPPED}, {"asset": PAID}]}}},
+    ),
+    Part(
+        "rolled",
+        "h",
+        {"timetable": {"kind": "partitioned", "condition": {"asset": PAID}, "default_mapper": ROLLED}},
+        later="h >> i",
+    ),
+    Part(
+        "punctual",
+        "f",
+        {"timetable": OFTEN, "misfire_policy": "skip", "start_date": _start(30), "schedule_jitter": 40.0},
+        {"f": {"priority_weight": 7}},
+    ),
+    Part("latest", "f >> g", {"timetable": OFTEN, "start_date": _start(30), "schedule_jitter": 500.0}),
     Part(
         "mapped",
         f"up >> {COUNTS} >> m >> down; m >> sum",
@@ -158,6 +204,24 @@ CAST: tuple[Part, ...] = (
             COUNTS: {"feeds_mapping": True},
             "m": {**_mapped(COUNTS), "max_active_tis_per_dagrun": 2, "retries": 1, "retry_delay": 1.0},
             "sum": {"trigger_rule": "none_failed_min_one_success"},
+        },
+        2,
+        f"up >> {COUNTS} >> m >> down; m >> more",
+        {
+            "up": {"is_setup": True},
+            "down": {"is_teardown": True, "trigger_rule": "all_done_setup_success"},
+            COUNTS: {"feeds_mapping": True},
+        },
+    ),
+    Part(
+        "grouped",
+        f"{COUNTS} >> {BRANCHES} >> [ga, gb]; ga >> gc; [gb, gc] >> gather",
+        {"groups": _mapped_group(COUNTS, BRANCHES, "ga", "gb", "gc"), "max_active_tasks": 5},
+        {
+            COUNTS: {"feeds_mapping": True},
+            BRANCHES: {"can_skip_downstream": True},
+            "ga": {"retries": 1, "retry_delay": 1.0, "max_active_tis_per_dag": 2},
+            "gather": {"trigger_rule": "none_failed_min_one_success"},
         },
         2,
     ),

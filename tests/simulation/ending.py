@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from scheduler_app.actions import backfills, mark, pause, selection
+from scheduler_app.actions import backfills, mark, pause, runs, selection
 from scheduler_app.engine import states
-from scheduler_app.engine.run_plans import slots_between
-from scheduler_app.models import Audit, Backfill, DagModel, TaskInstance, db, schedules
+from scheduler_app.engine.assets import AssetKey, satisfied
+from scheduler_app.models import AssetAlias, Backfill, DagModel, DagRun, TaskInstance, db, schedules
+from scheduler_app.models.asset import AssetQueuedEvent, PartitionEvent
 from scheduler_app.timetables import from_doc
 
-from . import attempts, people, schedulers, triggerers
+from . import attempts, people, schedulers, slots, triggerers
 from .cast import PARTS, POOLS
 
 if TYPE_CHECKING:
@@ -23,12 +25,16 @@ def calm_down(world: World) -> None:
         world.note("it goes on", world.land())
     world.faults = False
     people.release_all(world)
-    for name, slots in POOLS.items():
-        world.do(people.resize(world, name, slots, world.now))
+    for name, size in POOLS.items():
+        world.do(people.resize(world, name, size, world.now))
     for part in world.parts:
         # an older run that was cleared, behind newer ones which wait for it and are as many as may run, needs a person
         if part.dag_id == "chained" and world.max_active_runs[part.dag_id].value < 5:
             world.do(people.store_file(world, part, world.versions[part.dag_id]))
+    for dag_id, run_id in DagRun.objects.filter(pk__in=world.left_ended, state__in=states.RUN_FINISHED).values_list(
+        "dag_id", "run_id"
+    ):
+        runs.mark_run(people.PERSON, dag_id, run_id, "queued", world.now)
     for row in Backfill.objects.unfinished().filter(is_paused=True):
         backfills.set_paused(people.PERSON, row.pk, False, world.now)
     for dag in DagModel.objects.order_by("pk"):
@@ -161,38 +167,32 @@ def check(world: World) -> None:
         if found:
             world.fail(invariant, f"{what}: {found[:10]}")
     _check_queued_events(world)
-    _check_slots(world)
+    slots.check(world)
     _check_callbacks(world)
     _check_shadow(world)
 
 
 def _check_queued_events(world: World) -> None:
-    """What is still queued does not fulfil the condition of its DAG."""
-    rows = db.fetch("SELECT q.dag_id, count(DISTINCT q.asset_id) FROM scheduler_asset_queued_event q GROUP BY q.dag_id")
-    for dag_id, assets in rows:
-        condition = PARTS[dag_id].fields["timetable"]["condition"]
-        if "any" in condition or assets == len(condition["all"]):
-            world.fail("I8", f"{dag_id} has {assets} updated assets queued, which is enough for a run")
-
-
-def _check_slots(world: World) -> None:
-    """A schedule that catches up has a run or a recorded skip for each slot since its start, and for no other."""
-    for part in world.parts:
-        if not part.fields.get("catchup"):
-            continue
-        dag = DagModel.objects.get(pk=part.dag_id)
-        assert dag.start_date is not None
-        assert dag.end_date is not None
-        timetable = from_doc(dag.timetable)
-        wanted = {plan.slot_key for plan in slots_between(timetable, dag.start_date, dag.end_date)}
-        skipped = Audit.objects.filter(dag_id=part.dag_id, event="skip_scheduled_run").values_list("extra", flat=True)
-        recorded = [extra["slot"] for extra in skipped]
-        got = world.ledger.slots[part.dag_id]
-        if len(recorded) != len(set(recorded)) or got & set(recorded):
-            world.fail("I6", f"slots of {part.dag_id} were dealt with twice: {sorted(recorded)}, runs {sorted(got)}")
-        if got | set(recorded) != wanted:
-            text = f"missing {sorted(wanted - got - set(recorded))}, too many {sorted((got | set(recorded)) - wanted)}"
-            world.fail("I6", f"slots of {part.dag_id}: {text}")
+    """What is still queued, or has come of a partition, does not fulfil the condition of its DAG."""
+    aliases: dict[str, set[AssetKey]] = defaultdict(set)
+    for alias, *asset in AssetAlias.objects.filter(assets__isnull=False).values_list(
+        "name", "assets__name", "assets__uri"
+    ):
+        aliases[alias].add(AssetKey(*asset))
+    queued: dict[str, set[AssetKey]] = defaultdict(set)
+    for dag_id, *asset in AssetQueuedEvent.objects.values_list("dag_id", "asset__name", "asset__uri"):
+        queued[dag_id].add(AssetKey(*asset))
+    for dag_id, assets in queued.items():
+        timetable = PARTS[dag_id].fields["timetable"]
+        if timetable["kind"] == "partitioned" or satisfied(timetable["condition"], assets, aliases):
+            world.fail("I8", f"{dag_id} has {assets} queued, which is enough for a run")
+    pending: dict[tuple[str, str], dict[AssetKey, list[str]]] = defaultdict(lambda: defaultdict(list))
+    rows = PartitionEvent.objects.values_list("dag_id", "partition_key", "source_key", "asset__name", "asset__uri")
+    for dag_id, key, source, *asset in rows:
+        pending[dag_id, key][AssetKey(*asset)].append(source)
+    for (dag_id, key), received in pending.items():
+        if from_doc(PARTS[dag_id].fields["timetable"]).is_ready(key, received, aliases):  # type: ignore[attr-defined]
+            world.fail("I8", f"partition {key} of {dag_id} has {dict(received)}, which is enough for a run")
 
 
 #: Part → the verbs for whose ends its tasks have a callback.

@@ -12,14 +12,14 @@ so a wrong commit is found even where the next one hides it.
   next one.
 * I1, I3: a hand-out is stamped only when its executor has it; none is taken from a living scheduler that can hand over;
   no try is ended in the name of an attempt that lives and says so.
-* I6: a slot of a schedule gets its run once, in order.
-* I10: what a person's verb moved, and whatever left a finished state, has an audit row of the same transaction.
+* I6: a slot of a schedule gets its run once, in order, when it is due and as the DAG's misfire policy says.
+* I10: what a person's verb moved, and whatever left a finished state, has an audit row of the same transaction; who
+  clears what failed clears nothing else; what somebody holds is neither handed out nor started.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,20 +27,22 @@ from scheduler_app.engine import states
 from scheduler_app.engine.limits import decode
 from scheduler_app.models import db
 
-from .cast import LIMITS, SLOTS
+from . import slots
+from .cast import PARTS
+from .spending import Spending
 
 if TYPE_CHECKING:
     from .world import World
 
 _COLUMNS = (
     "txid, kind, row_id, run_id, dag_id, name, verb, source, target, fence, old_fence, tries, old_tries, max_tries,"
-    " fresh, pool, slots, job, per_dag, per_run, since, limits"
+    " fresh, pool, slots, job, per_dag, per_run, since, limits, held, at"
 )
 INSTALL = f"""
 CREATE UNLOGGED TABLE IF NOT EXISTS simulation_ledger (
     id bigserial, txid bigint, kind text, row_id bigint, run_id bigint, dag_id text, name text, verb text, source text,
     target text, fence bigint, old_fence bigint, tries int, old_tries int, max_tries int, fresh boolean, pool text,
-    slots int, job bigint, per_dag int, per_run int, since timestamptz, limits text
+    slots int, job bigint, per_dag int, per_run int, since timestamptz, limits text, held boolean, at timestamptz
 );
 CREATE OR REPLACE FUNCTION simulation_task() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -54,7 +56,12 @@ BEGIN
         NEW.try_number, OLD.try_number, NEW.max_tries, OLD.first_start_date IS NULL, NEW.pool, NEW.pool_slots,
         CASE NEW.moved_by WHEN 'queue' THEN NEW.queued_by_job_id ELSE OLD.queued_by_job_id END,
         NEW.max_active_tis_per_dag, NEW.max_active_tis_per_dagrun,
-        CASE NEW.moved_by WHEN 'queue' THEN NEW.queued_when ELSE OLD.handed_out_at END, NEW.limits);
+        CASE NEW.moved_by WHEN 'queue' THEN NEW.queued_when ELSE OLD.handed_out_at END, NEW.limits,
+        NEW.moved_by IN ('queue', 'start') AND (
+            NEW.held_at IS NOT NULL AND coalesce(NEW.held_until > coalesce(NEW.heartbeat_at, NEW.queued_when), true)
+            OR EXISTS (SELECT 1 FROM scheduler_dag_run r WHERE r.id = NEW.dag_run_id AND r.held_at IS NOT NULL
+                       AND coalesce(r.held_until > coalesce(NEW.heartbeat_at, NEW.queued_when), true))),
+        NULL);
     RETURN NULL;
 END $$;
 CREATE OR REPLACE FUNCTION simulation_run() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -62,15 +69,17 @@ BEGIN
     IF TG_OP = 'DELETE' THEN
         INSERT INTO simulation_ledger (txid, kind, row_id) VALUES (txid_current(), 'gone run', OLD.id);
     ELSE
-        INSERT INTO simulation_ledger (txid, kind, row_id, dag_id, name, verb, source, target, job, since) VALUES (
+        INSERT INTO simulation_ledger (txid, kind, row_id, dag_id, name, verb, source, target, job, since, at) VALUES (
             txid_current(), 'run', NEW.id, NEW.dag_id, NEW.slot_key, NEW.moved_by,
-            CASE WHEN TG_OP = 'UPDATE' THEN OLD.state END, NEW.state, NEW.backfill_id, NEW.run_after);
+            CASE WHEN TG_OP = 'UPDATE' THEN OLD.state END, NEW.state, NEW.backfill_id, NEW.run_after,
+            NEW.queued_at);
     END IF;
     RETURN NULL;
 END $$;
 CREATE OR REPLACE FUNCTION simulation_audit() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO simulation_ledger (txid, kind, verb, name) VALUES (txid_current(), 'audit', NEW.event, NEW.actor_kind);
+    INSERT INTO simulation_ledger (txid, kind, verb, name, fresh) VALUES (
+        txid_current(), 'audit', NEW.event, NEW.actor_kind, coalesce((NEW.extra ->> 'only_failed')::boolean, false));
     RETURN NULL;
 END $$;
 CREATE OR REPLACE TRIGGER simulation_moved AFTER UPDATE ON scheduler_task_instance FOR EACH ROW
@@ -118,6 +127,8 @@ class Entry(NamedTuple):
     per_run: int | None
     since: datetime | None
     limits: str
+    held: bool | None
+    at: datetime | None
 
     def __str__(self) -> str:
         what = "" if self.source == self.target else f" ({self.source} → {self.target})"
@@ -133,21 +144,6 @@ class Report(NamedTuple):
     verb: str
 
 
-class InForce:
-    """A limit, and the values that it had while a transaction that is still open may have read it."""
-
-    def __init__(self, value: int) -> None:
-        self.value, self.before = value, set[int]()
-
-    def set(self, value: int) -> None:
-        self.before.add(self.value)
-        self.value = value
-
-    @property
-    def allowed(self) -> int:
-        return max(self.value, *self.before) if self.before else self.value
-
-
 _TASK_ACTIONS, _RUN_ACTIONS = states.TASK_ACTIONS.keys(), states.RUN_ACTIONS.keys()
 #: A verb of the loop that leaves a finished state: its task is back in the DAG.
 _BACK = "restore"
@@ -157,6 +153,7 @@ _TRIED = frozenset({"running", "deferred"})
 _FAIL_FAST = frozenset({"branching"})
 #: DAGs that end running tasks by a rule of theirs: fail-fast, a time-out of the run.
 _CUTS = _FAIL_FAST | {"daily"}
+_FAILED = frozenset({"failed", "upstream_failed"})
 _STARTS = frozenset({"start", "settle", "start_deferred"})
 
 
@@ -165,6 +162,7 @@ class Ledger:
 
     def __init__(self, world: World) -> None:
         self.world = world
+        self.spending = Spending(self)
         self.tasks: dict[int, Entry] = {}
         self.runs: dict[int, Entry] = {}
         self.started: set[tuple[int, int]] = set()
@@ -183,10 +181,13 @@ class Ledger:
         """Takes out what was committed since the last time, checks it, and returns it."""
         entries = sorted(Entry._make(row) for row in db.fetch(_TAKE))
         audited = {entry.txid for entry in entries if entry.kind == "audit"}
+        only_failed = {entry.txid for entry in entries if entry.kind == "audit" and entry.fresh}
         handed, begun = [], []
         for entry in entries:
             if entry.kind in ("task", "stamp"):
                 self._task(entry, audited)
+                if entry.txid in only_failed and entry.verb in ("clear", "restart") and entry.source not in _FAILED:
+                    self.world.fail("I10", f"who cleared what failed cleared {_name(entry)}, which was {entry.source}")
                 if entry.kind == "task" and entry.verb == "queue":
                     handed.append(entry)
                     self.handed += [(entry.since, name, units) for name, units in decode(entry.limits) if entry.since]
@@ -198,9 +199,9 @@ class Ledger:
             elif entry.kind == "gone run":
                 self.runs.pop(entry.row_id, None)
         if handed:
-            self._limits(handed)
+            self.spending.check_hand_outs(handed)
         if begun:
-            self._active_runs(begun)
+            self.spending.check_starts(begun)
         self._check_reports(entries)
         return entries
 
@@ -224,6 +225,8 @@ class Ledger:
             if (entry.row_id, entry.fence) in self.started:
                 fail("I1", f"hand-out {entry.fence} of {_name(entry)} started twice")
             self.started.add((entry.row_id, entry.fence))
+        if entry.held:
+            fail("I10", f"{entry.verb} of {_name(entry)}, which somebody holds")
         if entry.verb == "unqueue":
             self._unqueued(entry)
         if entry.verb in ("retry", "fail") and entry.source == "running" and entry.dag_id not in _CUTS:
@@ -281,62 +284,9 @@ class Ledger:
         if last is not None and entry.since <= last:
             self.world.fail("I6", f"slot {entry.name} of {entry.dag_id} got its run after the one of {last}")
         self.last_slot[entry.dag_id] = entry.since
-
-    # ── limits ───────────────────────────────────────────────────────────────────────────────────────────────────────
-    def _limits(self, handed: Iterable[Entry]) -> None:
-        """Of everything that a hand-out of this step took, no more is used than there is."""
-        active = [entry for entry in self.tasks.values() if entry.target in states.ACTIVE]
-        world = self.world
-        for entry in handed:
-            if self.tasks.get(entry.row_id) is not entry:
-                continue  # it went on in the same step
-            pool, run, task = entry.pool, entry.run_id, entry.name
-            with_deferred = pool in world.keeping
-            used = sum(e.slots for e in active if e.pool == pool and (with_deferred or e.target != states.DEFERRED))
-            self._at_most(used, world.pools[pool].allowed, f"slots of pool {pool}")
-            mine = [e for e in active if e.run_id == run]
-            self._at_most(len(mine), world.max_active_tasks[entry.dag_id].allowed, f"tasks of run {run} at once")
-            same = [e for e in active if e.dag_id == entry.dag_id and e.name == task]
-            self._at_most(len(same), entry.per_dag, f"instances of {entry.dag_id}.{task} at once")
-            here = [e for e in same if e.run_id == run]
-            self._at_most(len(here), entry.per_run, f"instances of {task} in run {run} at once")
-            self._keyed(entry, active)
-            self._slots_of(entry.job)
-
-    def _slots_of(self, job: int | None) -> None:
-        """A scheduler hands out no more than its executor can take: its living attempts, and what is on its way."""
-        world = self.world
-        taken = {(row.row_id, row.fence) for row in self.tasks.values() if row.target in states.OCCUPYING}
-        mine = taken & {(one.ti_id, one.fence) for one in world.attempts if one.owner == job}
-        sent = {(row.row_id, row.fence) for row in self.tasks.values() if row.verb == "queue" and row.job == job}
-        self._at_most(len(mine | (sent - world.accepted)), SLOTS, f"hand-outs of scheduler {job}")
-
-    def _keyed(self, entry: Entry, active: Iterable[Entry]) -> None:
-        """Named limits: units in use at once, or handed out within the window that ends with this hand-out."""
-        for name, _ in decode(entry.limits):
-            seconds = LIMITS[name][1]
-            allowed = self.world.keyed[name].allowed
-            if seconds is None:
-                self._at_most(sum(_units(e, name) for e in active), allowed, f"units of limit {name} at once")
-            else:
-                assert entry.since is not None
-                since = entry.since - timedelta(seconds=seconds)
-                lately = [units for at, which, units in self.handed if which == name and since < at <= entry.since]
-                self._at_most(sum(lately), allowed, f"units of rate {name} in {seconds:g} s")
-
-    def _active_runs(self, begun: Iterable[Entry]) -> None:
-        running = [entry for entry in self.runs.values() if entry.target == states.RUNNING]
-        for entry in begun:
-            if entry.job is None:
-                many = sum(e.dag_id == entry.dag_id and e.job is None for e in running)
-                self._at_most(many, self.world.max_active_runs[entry.dag_id].allowed, f"runs of {entry.dag_id}")
-            elif entry.job in self.world.backfill_limits:
-                many = sum(e.job == entry.job for e in running)
-                self._at_most(many, self.world.backfill_limits[entry.job], f"runs of backfill {entry.job}")
-
-    def _at_most(self, used: int, limit: int | None, what: str) -> None:
-        if limit is not None and used > limit:
-            self.world.fail("I2", f"{used} {what}, of at most {limit}")
+        said = slots.wrong(PARTS[entry.dag_id], entry.name, entry.since, entry.at or entry.since)
+        if said:
+            self.world.fail("I6", f"slot {entry.name} of {entry.dag_id}, created at {entry.at}: {said}")
 
     # ── reports ──────────────────────────────────────────────────────────────────────────────────────────────────────
     def _check_reports(self, entries: list[Entry]) -> None:
@@ -348,10 +298,6 @@ class Ledger:
                 text = f"hand-out {report.fence} of task instance {report.ti_id} wrote {report.verb}"
                 self.world.fail("I1", f"{text}, its row did no such thing: {now}")
         self.reports.clear()
-
-
-def _units(entry: Entry, name: str) -> int:
-    return sum(units for which, units in decode(entry.limits) if which == name)
 
 
 def _name(entry: Entry) -> str:

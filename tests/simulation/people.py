@@ -1,4 +1,7 @@
-"""People of the world: they do through ``actions/`` and the DAG processor's store whatever people can do."""
+"""People of the world: they do through ``actions/`` and the DAG processor's store whatever people can do.
+
+What they do to runs and task instances that are there is in ``judgements``.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scheduler_app import access
-from scheduler_app.actions import backfills, clear, hold, limits, mark, pause, pools, runs, selection, trigger
+from scheduler_app.actions import backfills, hold, limits, pause, pools, trigger
 from scheduler_app.actions.assets import create_event, delete_queued
 from scheduler_app.actions.errors import ActionError
 from scheduler_app.dag_processor import store
@@ -17,7 +20,7 @@ from scheduler_app.engine.dag import to_doc
 from scheduler_app.models import Asset, Backfill, db
 from tests.rows import T0
 
-from .cast import LIMITS, NUMBERS, POOLS, Part
+from .cast import LIMITS, NUMBERS, PARTITIONS, POOLS, Part
 from .deeds import Deed
 
 if TYPE_CHECKING:
@@ -45,71 +48,19 @@ def asked(world: World, what: str, work: Callable[[], Any], then: Callable[[Any]
     return Deed(attempt, tell)
 
 
-def _a_run(world: World, *wanted: str) -> tuple[str, str] | None:
+def a_run(world: World, *wanted: str) -> tuple[str, str] | None:
     """DAG and run id of one of the runs in these states."""
     found = db.fetch("SELECT dag_id, run_id FROM scheduler_dag_run WHERE state = ANY(%s) ORDER BY id", [list(wanted)])
     return world.rng.choice(found) if found else None  # type: ignore[return-value]
 
 
-def _a_task(world: World, *wanted: str | None) -> tuple[str, str, str, int] | None:
+def a_task(world: World, *wanted: str | None) -> tuple[str, str, str, int] | None:
     found = db.fetch(
         "SELECT ti.dag_id, r.run_id, ti.task_id, ti.map_index FROM scheduler_task_instance ti"
         " JOIN scheduler_dag_run r ON r.id = ti.dag_run_id WHERE coalesce(ti.state, 'none') = ANY(%s) ORDER BY ti.id",
         [[state or "none" for state in wanted]],
     )
     return world.rng.choice(found) if found else None  # type: ignore[return-value]
-
-
-def clears_a_task(world: World) -> Deed | None:
-    found = _a_task(world, "success", "failed", "upstream_failed", "skipped", "running", "queued", "deferred")
-    if found is None or world.spent("clear", 12):
-        return None
-    dag_id, run_id, task_id, index = found
-    rng = world.rng
-    wanted = selection.Wanted(
-        dag_id,
-        tasks=[(task_id, index)],
-        runs=[run_id],
-        downstream=rng.random() < 0.5,
-        upstream=rng.random() < 0.1,
-        past=rng.random() < 0.1,
-        future=rng.random() < 0.1,
-        only_failed=rng.random() < 0.2,
-    )
-    newest, now = rng.random() < 0.3, world.now
-    return asked(world, f"{found}", lambda: clear.clear(PERSON, wanted, now, latest_version=newest, reset_runs=True))
-
-
-def clears_a_run(world: World) -> Deed | None:
-    found = _a_run(world, "success", "failed", "running")
-    if found is None or world.spent("clear", 12):
-        return None
-    now, only_new = world.now, world.rng.random() < 0.2
-    return asked(world, f"{found}", lambda: runs.clear_run(PERSON, *found, now, only_new=only_new))
-
-
-def marks_a_task(world: World) -> Deed | None:
-    found = _a_task(world, None, "scheduled", "queued", "running", "failed", "deferred", "up_for_retry", "success")
-    if found is None:
-        return None
-    dag_id, run_id, task_id, index = found
-    wanted = selection.Wanted(dag_id, tasks=[(task_id, index)], runs=[run_id], downstream=world.rng.random() < 0.1)
-    state, now = world.rng.choice(["success", "failed", "skipped"]), world.now
-    return asked(world, f"{found} {state}", lambda: mark.mark(PERSON, wanted, state, now))
-
-
-def marks_a_run(world: World) -> Deed | None:
-    found = _a_run(world, "queued", "running", "failed")
-    if found is None:
-        return None
-    state, now = world.rng.choice(["success", "failed", "queued"]), world.now
-    return asked(world, f"{found} {state}", lambda: runs.mark_run(PERSON, *found, state, now))
-
-
-def deletes_a_run(world: World) -> Deed | None:
-    found = _a_run(world, "queued", "success", "failed")
-    now = world.now
-    return None if found is None else asked(world, f"{found}", lambda: runs.delete_run(PERSON, *found, now))
 
 
 def triggers_a_run(world: World) -> Deed | None:
@@ -137,9 +88,9 @@ def holds(world: World) -> Deed | None:
         dag_id = rng.choice(world.parts).dag_id
         return asked(world, dag_id, lambda: hold.hold_new_runs(PERSON, dag_id, now, why="a look", until=until))
     if kind == "run":
-        run = _a_run(world, "queued", "running")
+        run = a_run(world, "queued", "running")
         return run and asked(world, f"{run}", lambda: hold.hold_run(PERSON, *run, now, why="a look", until=until))
-    task = _a_task(world, None, "scheduled", "up_for_retry")
+    task = a_task(world, None, "scheduled", "up_for_retry")
     if task is None:
         return None
     where, index = task[:3], task[3]
@@ -245,7 +196,8 @@ def tells_of_an_asset(world: World) -> Deed | None:
     key, now = world.rng.choice(assets), world.now
     if world.rng.random() < 0.1:
         return asked(world, f"drop {key}", lambda: delete_queued(PERSON, now, asset_id=key))
-    return asked(world, f"{key}", lambda: create_event(PERSON, key, now))
+    partition = world.rng.choice([None, *PARTITIONS])
+    return asked(world, f"{key} {partition}", lambda: create_event(PERSON, key, now, partition_key=partition))
 
 
 def changes_a_file(world: World) -> Deed:

@@ -13,6 +13,7 @@ from scheduler_app.models import Job
 from scheduler_app.scheduler.loop import PROBE_COLUMNS, Loop, Phase
 from scheduler_app.scheduler.tick import Tick
 
+from . import hidden
 from .attempts import Attempt
 from .cast import SLOTS
 from .deeds import Deed
@@ -144,8 +145,16 @@ def phase(world: World) -> Deed | str:
         together = functools.partial(scheduler.loop.run_together, (mine, below), a_tick(world, scheduler), flags)
         told = f"{scheduler} {mine.name} and {below.name}"
         return Deed(together, lambda n: f"{told}: {n[0]}", scheduler, killed=lambda: die(world, scheduler))
-    work = functools.partial(scheduler.loop.run_phase, mine, a_tick(world, scheduler))
-    return Deed(work, lambda n: f"{scheduler} {mine.name}: {n}", scheduler, killed=lambda: die(world, scheduler))
+    tick = a_tick(world, scheduler)
+
+    def then(n: int) -> str:
+        alone = world.under_way is None and tick.now == world.now and not world.aside.was_forced
+        if mine.name == "queue_tasks" and n == 0 and alone and not tick.again:
+            hidden.check(world, scheduler)
+        return f"{scheduler} {mine.name}: {n}"
+
+    work = functools.partial(scheduler.loop.run_phase, mine, tick)
+    return Deed(work, then, scheduler, killed=lambda: die(world, scheduler))
 
 
 def die(world: World, scheduler: Scheduler) -> None:

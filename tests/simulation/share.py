@@ -19,7 +19,7 @@ def play_share(args: argparse.Namespace, job: int) -> int:
         violations = 0
         with stage() as aside:
             for seed in range(args.first_seed + job, args.first_seed + args.seeds, args.jobs):
-                world = opened(seed, aside, args.schedulers)
+                world = opened(seed, aside, args.schedulers, args.dags)
                 try:
                     play(world, args.steps)
                 except Violation as violation:

@@ -24,7 +24,7 @@ from __future__ import annotations
 import dataclasses
 import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -34,13 +34,14 @@ from scheduler_app.conf import Conf, conf
 from scheduler_app.models import Backfill, DagModel, DagRun, Pool, TaskInstance, db
 from tests.rows import T0, trigger
 
-from . import attempts, ending, people, schedulers, triggerers
+from . import attempts, ending, judgements, people, schedulers, triggerers
 from .aside import SESSION, Aside, Gate, Killed, kill
 from .attempts import Attempt
 from .cast import CAST, KEEPING, LIMITS, PARTS, POOLS, Part, logical_date
 from .deeds import Deed
-from .ledger import InForce, Ledger
+from .ledger import Ledger
 from .schedulers import Scheduler
+from .spending import InForce
 from .triggerers import Triggerer
 
 Act = Callable[["World"], "Deed | str | None"]
@@ -59,11 +60,13 @@ FAULTS: tuple[tuple[int, Act], ...] = (
     (2, attempts.redeliver),
     (1, schedulers.one_dies),
     (1, triggerers.one_dies),
-    (3, people.clears_a_task),
-    (1, people.clears_a_run),
-    (2, people.marks_a_task),
-    (1, people.marks_a_run),
-    (1, people.deletes_a_run),
+    (3, judgements.clears_a_task),
+    (1, judgements.clears_a_run),
+    (1, judgements.clears_runs),
+    (2, judgements.marks_a_task),
+    (1, judgements.marks_a_run),
+    (1, judgements.deletes_a_run),
+    (1, judgements.deletes_a_task),
     (1, people.triggers_a_run),
     (2, people.pauses),
     (2, people.holds),
@@ -90,6 +93,8 @@ class Violation(AssertionError):
 class World:
     seed: int
     schedulers_wanted: int = 2
+    #: DAGs that play whatever the seed says
+    wanted: Sequence[str] = ()
     faults: bool = True
     now: datetime = T0
     step_number: int = 0
@@ -111,6 +116,8 @@ class World:
     max_active_runs: dict[str, InForce] = field(default_factory=dict)
     max_active_tasks: dict[str, InForce] = field(default_factory=dict)
     backfill_limits: dict[int, int] = field(default_factory=dict)
+    #: runs that had ended when a person cleared tasks of theirs and said that the run stays as it is
+    left_ended: set[int] = field(default_factory=set)
     keeping = KEEPING
     #: what phases raised
     errors: list[tuple[str, BaseException]] = field(default_factory=list)
@@ -128,11 +135,18 @@ class World:
         """Stores the DAGs with their runs and starts the schedulers. The database must be empty."""
         self.aside = aside
         db.execute(SESSION)
-        self.conf = dataclasses.replace(conf(), runs_follow_newest_version=self.rng.random() < 0.7)
+        self.conf = dataclasses.replace(
+            conf(),
+            runs_follow_newest_version=self.rng.random() < 0.7,
+            priority_ageing_seconds=self.rng.choice([0.0, 0.0, 5.0]),
+            wide_task_wait_seconds=self.rng.choice([60.0, 10.0]),
+            max_active_tasks_per=self.rng.choice(["run", "run", "dag"]),
+            timed_out_running_tasks=self.rng.choice(["skipped", "failed"]),
+        )
         #: as those of a LocalExecutor do, not those of a Celery worker
         self.attempts_die_with_their_scheduler = self.rng.random() < 0.5
         names = self.rng.sample([part.dag_id for part in CAST], k=self.rng.randint(*PARTS_PLAYED))
-        self.parts = [PARTS[name] for name in names]
+        self.parts = [PARTS[name] for name in dict.fromkeys([*self.wanted, *names])]
         actors = [*ACTORS, (12, type(self)._time_passes)]
         #: some seeds go without some faults: the others then meet more often
         actors += [fault for fault in FAULTS if self.rng.random() < 0.75] if self.faults else []

@@ -116,6 +116,8 @@ def run(tick: Tick) -> int:
     woken = {one.row.id: one.tasks for one in taken}
     swept = {one.row.id for one in taken if "sweep" in one.reasons}
     ended_tasks = {one.row.id for one in taken if one.reasons - {"sweep", "past_moved"}}
+    deleted = [one.row for one in taken if "task_deleted" in one.reasons and one.row.state not in states.RUN_FINISHED]
+    following.make_anew((row.id, row.logical_date, row.version_id) for row in deleted)
     open_rows, alarms = _due(rows, tick.now)
     _keep_time_outs(rows, alarms)
     followed = following.follow_newest(open_rows, tick.now) if tick.conf.runs_follow_newest_version else {}
@@ -314,11 +316,9 @@ def _begins(one: _Looked) -> list[deferring.Begin]:
     """Those whose first step is a trigger."""
     ids = {move.ti_id for move in one.found.moves if move.verb == "start_deferred"}
     tasks = one.graph.tasks
-    return (
-        [deferring.Begin(ti.id, one.row.id, one.row.dag_id, tasks[ti.task_id]) for ti in one.tis if ti.id in ids]
-        if ids
-        else []
-    )
+    if not ids:
+        return []
+    return [deferring.Begin(ti.id, one.row.id, one.row.dag_id, tasks[ti.task_id]) for ti in one.tis if ti.id in ids]
 
 
 def _fail_fast(one: _Looked) -> list[Move]:
@@ -368,7 +368,7 @@ def _wake_next(rows: Sequence[RunRow], looked: Sequence[_Looked], ended_tasks: s
     moved = [one.row for one in looked if one.graph.has_past_deps and (one.row.id in ended_tasks or one.found.moves)]
     ended = [row for row in rows if row.state in states.RUN_FINISHED and row.id in ended_tasks]
     if ended:
-        compiled = graphs.graphs_of(row.version_id for row in ended if row.version_id is not None)
+        compiled = graphs.readable(row.version_id for row in ended if row.version_id is not None).graphs
         moved += [row for row in ended if row.version_id in compiled and compiled[row.version_id].has_past_deps]
     facts.wake_following([row for row in moved if row.logical_date is not None], "past_moved", tick.now)
 
