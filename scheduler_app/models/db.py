@@ -24,6 +24,8 @@ CHANNEL = "scheduler_wake"
 STOP_CHANNEL = "scheduler_stop"
 #: As above, for triggerers: a trigger waits for one of them.
 TRIGGER_CHANNEL = "scheduler_trigger"
+#: As above: a task instance waits for its trigger no longer.
+TRIGGER_STOP_CHANNEL = "scheduler_trigger_stop"
 
 #: SQLSTATEs after which the same transaction may simply be tried again: it lost a conflict; the server stops, starts,
 #: lacks memory, disk or connections; this server has become a standby and the next connection finds the new one; or the
@@ -126,6 +128,7 @@ __all__ = [
     "CHANNEL",
     "STOP_CHANNEL",
     "TRIGGER_CHANNEL",
+    "TRIGGER_STOP_CHANNEL",
     "DatabaseError",
     "InterfaceError",
     "alias",

@@ -6,7 +6,8 @@ Rows that do not match are left alone; the answer names those that moved (design
 schedulers' bell by itself.
 
 Whoever moves a row with a living process without its fence takes it away from that process: the same statement makes
-every runner look, once it commits, whether its attempts are still wanted. (A report, which brings its fence, comes from
+every runner look, once it commits, whether its attempts are still wanted; whoever moves one that is deferred has every
+triggerer look whether its triggers are. (A report, which brings its fence, comes from
 the process itself; who ends a try in its stead brings the fence too, and says ``tells``.)
 
 The guard compares ``coalesce(state, 'none')`` on purpose: with ``state = …`` a cached plan may join the partial indexes
@@ -220,7 +221,7 @@ def tasks(
     ``columns`` are of :data:`TASK_COLUMNS`: a list gives each row its own value, anything else is for all of them.
     ``fences`` (one for each id) lets only the hand-out of that number act. ``wake=False`` is for the look itself,
     whose one pass has already seen what its moves make due. ``wait=False`` leaves out rows that somebody holds.
-    ``tells``: whether runners are told of attempts that lose their row by it; None = when it comes without fences.
+    ``tells``: whether runners and triggerers are told of what loses its row by it; None = when it comes without fences.
     """
     if not ids:
         return []
@@ -277,9 +278,13 @@ def _quoted(values: frozenset[Any]) -> str:
     return ", ".join(f"'{value or 'none'}'" for value in sorted(values, key=str))
 
 
+#: What somebody may be running: an attempt, or a trigger.
+_HELD = states.WITH_PROCESS | {states.DEFERRED}
 _TELL = f"""
  SELECT moved.id, CASE WHEN locked.was IN ({_quoted(states.WITH_PROCESS)})
-                       THEN pg_notify('{db.STOP_CHANNEL}', '')::text END
+                       THEN pg_notify('{db.STOP_CHANNEL}', '')::text
+                       WHEN locked.was = '{states.DEFERRED}'
+                       THEN pg_notify('{db.TRIGGER_STOP_CHANNEL}', '')::text END
  FROM moved JOIN locked ON locked.id = moved.id"""
 
 
@@ -306,7 +311,7 @@ def _sql(
     changes |= sets[verb]
     changes |= {name: f"w.{name}" for name in each}
     changes |= {name: f"%(c_{name})s::{types[name]}" for name in alike}
-    takes_away = kind == "task" and tells and states.RUNNING in sources
+    takes_away = kind == "task" and tells and bool(_HELD & sources)
     parts = [
         f"WITH w AS (SELECT * FROM unnest({', '.join(wanted.values())}) AS w({', '.join(wanted)}) {_ALL})",
         (

@@ -63,6 +63,7 @@ class RunnerProcess:
 
     def __init__(self, control: Channel, options: argparse.Namespace) -> None:
         from scheduler_app.conf import conf
+        from scheduler_app.models import db
         from scheduler_app.runner import assemble
         from scheduler_app.runner.database import Database
         from scheduler_app.runner.identity import Identity
@@ -89,7 +90,7 @@ class RunnerProcess:
             own_sources=options.own_sources,
             keeper=self._keeper,
         )
-        self._bell = StopBell(self._events, self._runner.look_now)
+        self._bell = StopBell(self._events, {db.STOP_CHANNEL: self._runner.look_now})
         self._drain_until: float | None = None
         self._stopping = False
         self._gone = False

@@ -1,13 +1,13 @@
-"""Hears, on the runner's own connection, that task instances were taken from the attempts that run them.
+"""Hears, on the process's own connection, that task instances were taken from the attempts or triggers that run them.
 
-A hint and no more (I8): with a new connection the runner looks at once, since nobody heard what was said before it.
+A hint and no more (I8): with a new connection the process looks at once, since nobody heard what was said before it.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import psycopg2
@@ -20,10 +20,10 @@ log = logging.getLogger(__name__)
 
 
 class StopBell:
-    """Calls `ring` for each batch of notifications. :meth:`arm` once a pass, outside transactions."""
+    """`rings`: by channel, what to call for a batch of notifications. :meth:`arm` once a pass, outside transactions."""
 
-    def __init__(self, events: Events, ring: Callable[[], None], channel: str = db.STOP_CHANNEL) -> None:
-        self._events, self._ring, self._channel = events, ring, channel
+    def __init__(self, events: Events, rings: Mapping[str, Callable[[], None]]) -> None:
+        self._events, self._rings = events, rings
         self._connection: Any = None
         #: a copy of the connection's descriptor: it stays ours when Django closes the connection
         self._fd: int | None = None
@@ -39,13 +39,14 @@ class StopBell:
 
     def _listen(self, connection: Any) -> None:
         try:
-            db.execute(f"LISTEN {self._channel}")
+            for channel in self._rings:
+                db.execute(f"LISTEN {channel}")
             self._fd = os.dup(connection.fileno())
         except (Error, psycopg2.Error, OSError) as error:
-            log.warning("This process cannot listen on %s (%s); it looks by itself", self._channel, error)
+            log.warning("This process cannot listen on %s (%s); it looks by itself", ", ".join(self._rings), error)
         else:
             self._events.watch_fd(self._fd, self._readable)
-            self._ring()
+            self._ring_all()
         self._connection = connection
 
     def _readable(self) -> None:
@@ -55,14 +56,20 @@ class StopBell:
             # The server ended it: look now, on a new connection, to which the next pass listens.
             self._forget_fd()
             db.close()
-            self._ring()
+            self._ring_all()
             return
         self._hear()
 
     def _hear(self) -> None:
         if self._connection is not None and self._connection.notifies:
+            heard = {one.channel for one in self._connection.notifies}
             self._connection.notifies.clear()
-            self._ring()
+            for channel in heard & self._rings.keys():
+                self._rings[channel]()
+
+    def _ring_all(self) -> None:
+        for ring in self._rings.values():
+            ring()
 
     def _leave(self) -> None:
         self._forget_fd()

@@ -35,6 +35,8 @@ _DATABASE_RETRY_SECONDS = 2.0
 #: Longest time in which a signal to stop is not noticed.
 _NAP_SECONDS = 0.25
 _BASE_IDLE_SECONDS = 60.0
+#: However many tasks are taken from their triggers, it looks no more often than this.
+_EARLY_RENEWAL_SECONDS = 0.2
 #: What it may take at its end to ship the last lines of logs.
 _LOGS_SECONDS = 5.0
 #: Processes of its own that a trigger may lose before it counts as the cause.
@@ -92,11 +94,13 @@ class Triggerer:
         self._parts = itertools.count(1)
         self._used_at = monotonic()
         self._results: list[Result] = []
-        self._next_claim = self._next_renewal = self._database_retry = 0.0
+        self._next_claim = self._next_renewal = self._renewed_at = self._database_retry = 0.0
         store = stores.of_writers(values, is_worker=False)
         self._keeper = Keeper(values, store, TRIGGER, self._clocks.wall, monotonic)
         self._keeper.start()
-        self._bell = StopBell(self._events, self._rung, db.TRIGGER_CHANNEL)
+        self._bell = StopBell(
+            self._events, {db.TRIGGER_CHANNEL: self._stored, db.TRIGGER_STOP_CHANNEL: self._taken_away}
+        )
 
     @property
     def held(self) -> set[int]:
@@ -128,7 +132,7 @@ class Triggerer:
             if self._results:
                 moved = self._store(clock())
             if monotonic >= self._next_renewal:
-                self._next_renewal = monotonic + self._conf.lease_seconds / 3
+                self._renewed_at, self._next_renewal = monotonic, monotonic + self._conf.lease_seconds / 3
                 self._renew(clock())
             if monotonic >= self._next_claim:
                 self._next_claim = monotonic + self._conf.idle_poll_seconds
@@ -141,9 +145,13 @@ class Triggerer:
             self._database_retry = monotonic + _DATABASE_RETRY_SECONDS
         return moved
 
-    def _rung(self) -> None:
+    def _stored(self) -> None:
         """A trigger was stored: it need not wait for the next look."""
         self._next_claim = 0.0
+
+    def _taken_away(self) -> None:
+        """A task waits for its trigger no longer (marked, cleared, timed out): look at once whether it is ours."""
+        self._next_renewal = min(self._next_renewal, self._renewed_at + _EARLY_RENEWAL_SECONDS)
 
     def release(self) -> None:
         """Gives every trigger back, so that another triggerer takes it at once."""
@@ -164,7 +172,7 @@ class Triggerer:
     def _wait_seconds(self, longest: float) -> float:
         if self._results and self._clocks.monotonic() >= self._database_retry:
             return 0.0
-        return max(0.0, min(longest, self._next_claim - self._clocks.monotonic()))
+        return max(0.0, min(longest, min(self._next_claim, self._next_renewal) - self._clocks.monotonic()))
 
     def _store(self, now: datetime) -> list[int]:
         """All results at once; when a row makes that fail, one by one, and the culprit is told instead (I5)."""

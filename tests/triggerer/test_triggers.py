@@ -253,6 +253,38 @@ def test_a_trigger_that_nobody_waits_for_is_cancelled_and_cleaned_up(world: Worl
     assert Trigger.objects.count() == 0
 
 
+@pytest.mark.parametrize("verb", ["mark_failed", "clear", "resume"])
+def test_a_trigger_is_cancelled_long_before_the_next_look_at_all_of_them(
+    transactional_db: None, tmp_path: Path, verb: str
+):
+    world = World(tmp_path)
+    try:
+        ti = world.defer(0, "Waits")
+        world.until(lambda: world.mark.exists())
+        world.triggerer._next_renewal = time.monotonic() + 3600
+        transitions.tasks(verb, [ti.pk], T0)
+        world.until(lambda: world.mark.read_text() == "started killed cleaned", seconds=10)
+        assert Trigger.objects.count() == 0
+    finally:
+        world.triggerer.close()
+
+
+def test_only_who_takes_a_task_from_its_trigger_tells_triggerers(transactional_db: None, world: World):
+    first, second = world.defer(0, "Waits"), world.defer(1, "Waits")
+    with db.cursor() as cursor:
+        cursor.execute(f"LISTEN {db.TRIGGER_STOP_CHANNEL}")
+    raw = db.connection().connection
+    transitions.tasks("resume", [first.pk], T0, fences=[1])  # its trigger fired
+    raw.poll()
+    assert raw.notifies == []
+    transitions.tasks("mark_success", [second.pk], T0)
+    raw.poll()
+    assert [heard.channel for heard in raw.notifies] == [db.TRIGGER_STOP_CHANNEL]
+    raw.notifies.clear()
+    with db.cursor() as cursor:
+        cursor.execute("UNLISTEN *")
+
+
 def test_a_trigger_that_kills_its_process_fails_and_its_neighbours_go_on(world: World):
     killer = world.defer(0, "Dies")
     fine = [world.defer(number, "Fires", payload=number, after=0.5) for number in (1, 2, 3)]

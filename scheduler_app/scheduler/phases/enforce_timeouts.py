@@ -67,7 +67,7 @@ def _end_deferrals(tick: Tick) -> int:
     columns = {name: [value] * len(judging) for name, value in _TIMED_OUT.items()}
     columns["next_kwargs"] = [Json(value) for value in columns["next_kwargs"]]
     keys, fences = [key for key, _ in judging], [fence for _, fence in judging]
-    moved = transitions.tasks("resume", keys, tick.now, fences=fences, **columns) if judging else []
+    moved = transitions.tasks("resume", keys, tick.now, fences=fences, tells=True, **columns) if judging else []
     return len(moved) + end_attempts(gone, tick.now)
 
 
