@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import FunctionType
 from typing import Any
 
@@ -18,23 +19,66 @@ class Context(dict[str, Any]):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.older: dict[str, Any] = {}
+        self._later: Mapping[str, Callable[[Any], Any]] = {}
+        self._of: Any = None
+
+    def promise(self, later: Mapping[str, Callable[[Any], Any]], of: Any) -> None:
+        """More names, whose values ``later`` makes of ``of`` when one is first asked for.
+
+        Most attempts use two or three of thirty. Whatever concerns them all (a loop, a copy, ``**context``) makes them.
+        """
+        self._later, self._of = later, of
 
     def get(self, key: str, default: Any = None) -> Any:
-        return super().get(key, self.older.get(key, default))
+        return self[key] if key in self or key in self.older else default
+
+    def __contains__(self, key: object) -> bool:
+        return super().__contains__(key) or key in self._later
 
     def __missing__(self, key: str) -> Any:
-        from scheduler_app.sdk.nearest import did_you_mean
-
+        if key in self._later:
+            value = self[key] = self._later[key](self._of)
+            return value
         if key in self.older:
             return self.older[key]
+        from scheduler_app.sdk.nearest import did_you_mean
+
         raise KeyError(f"The context has no {key!r} in this run.{did_you_mean(str(key), self)}")
+
+    def _complete(self) -> None:
+        later, self._later = self._later, {}
+        for name, make in later.items():
+            if not super().__contains__(name):
+                self[name] = make(self._of)
+
+
+def _of_all(name: str) -> Callable[..., Any]:
+    """A method of dict for which no name may be missing."""
+    method = getattr(dict, name)
+
+    @functools.wraps(method)
+    def complete(self: Context, *args: Any, **kwargs: Any) -> Any:
+        self._complete()
+        return method(self, *args, **kwargs)
+
+    return complete
+
+
+# With ``__iter__`` among them, C code that copies a dict (``**context``, ``dict(context)``) comes here too.
+for _name in (
+    *("__iter__", "__reversed__", "__len__", "__eq__", "__ne__", "__repr__", "__or__", "__ror__", "__delitem__"),
+    *("clear", "copy", "items", "keys", "pop", "popitem", "setdefault", "values"),
+):
+    setattr(Context, _name, _of_all(_name))
 
 
 def names_for(context: Any, function: Callable[..., Any]) -> dict[str, Any]:
-    """What a function may take from the context: its names, and those of the older ones that it spells out."""
+    """What a function may take from the context: those of its names, older ones too, that it spells out, or all."""
+    kinds = parameter_kinds(function)
     older = getattr(context, "older", {})
-    named = parameter_kinds(function) if older else {}
-    return {**{name: older[name] for name in older if name in named}, **context}
+    if inspect.Parameter.VAR_KEYWORD in kinds.values():
+        return {**{name: older[name] for name in older if name in kinds}, **context}
+    return {name: context[name] for name in kinds if name in context or name in older}
 
 
 def parameter_kinds(function: Callable[..., Any]) -> dict[str, Any]:

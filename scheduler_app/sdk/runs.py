@@ -34,9 +34,7 @@ class DagRun:
         self._document = document
         self.dag_id: str = document["dag_id"]
         self.run_id: str = document["run_id"]
-        self.run_type = _enum(DagRunType, document.get("run_type"))
         self.conf: dict[str, Any] = document.get("conf") or {}
-        self.state = _enum(DagRunState, document.get("state"))
         self.note = document.get("note")
         self.triggering_user_name = document.get("triggering_user_name")
         self.consumed_asset_events = document.get("consumed_asset_events") or []
@@ -46,6 +44,18 @@ class DagRun:
 
     def __repr__(self) -> str:
         return f"<DagRun {self.dag_id} {self.run_id}: {self.state}>"
+
+    def has(self, name: str) -> bool:
+        """Whether its document gives that."""
+        return self._document.get(name) is not None
+
+    @cached_property
+    def run_type(self) -> Any:
+        return _enum(DagRunType, self._document.get("run_type"))
+
+    @cached_property
+    def state(self) -> Any:
+        return _enum(DagRunState, self._document.get("state"))
 
     @cached_property
     def logical_date(self) -> Any:
@@ -120,6 +130,7 @@ class RuntimeTaskInstance:
     """The running attempt's task instance."""
 
     def __init__(self, document: dict[str, Any], dag_run: DagRun, task: Any) -> None:
+        self._document = document
         self.id = document.get("id")
         self.dag_id: str = document["dag_id"]
         self.run_id: str = document["run_id"]
@@ -131,8 +142,6 @@ class RuntimeTaskInstance:
         self.hostname = document.get("hostname")
         self.priority_weight = document.get("priority_weight")
         self.task_display_name = document.get("task_display_name") or self.task_id
-        self.start_date = moment(document.get("start_date"))
-        self.first_start_date = moment(document.get("first_start_date")) or self.start_date
         self.end_date = None
         self.state: str | None = document.get("state", "running")
         self.log_url = document.get("log_url")
@@ -142,6 +151,14 @@ class RuntimeTaskInstance:
         self.is_mapped = self.map_index >= 0
         self.dag_run, self.task = dag_run, task
         self.context: Any = None
+
+    @cached_property
+    def start_date(self) -> Any:
+        return moment(self._document.get("start_date"))
+
+    @cached_property
+    def first_start_date(self) -> Any:
+        return moment(self._document.get("first_start_date")) or self.start_date
 
     def __repr__(self) -> str:
         index = f" [{self.map_index}]" if self.map_index >= 0 else ""

@@ -56,14 +56,10 @@ def run_attempt(
     _reseed()
     channel = BlockingChannel(socket.socket(fileno=fds["wire"]), message["max_bytes"])
     port = WirePort(channel, writer.masks)
+    if message.get("environment"):
+        os.environ.update(message["environment"])
     try:
-        start = channel.receive()
-        own = start["ti"]
-        port.own = (own["dag_id"], own["run_id"], own["task_id"], own["map_index"])
-        proc.set_name(f"task {own['task_id']}")
-        if message.get("environment"):
-            os.environ.update(message["environment"])
-        port.send_outcome(_run(start, port, bag, work, writer))
+        perform(channel, port, bag, writer, work, name=proc.set_name)
         _wind_up(writer)
         port.send_end()
     except (OSError, EOFError):
@@ -81,6 +77,24 @@ def prepared(masks: Masks | None = None) -> LogWriter:
     writer = LogWriter(-1, clock, masks)
     output.lead_to(writer)
     return writer
+
+
+def perform(
+    channel: BlockingChannel,
+    port: WirePort,
+    bag: Callable[[], Bag],
+    writer: LogWriter,
+    work: Work = run_task,
+    name: Callable[[str], None] = lambda text: None,
+) -> dict[str, Any]:
+    """From ``start`` to the outcome, which is sent; `name` is told what the process does."""
+    start = channel.receive()
+    own = start["ti"]
+    port.own = (own["dag_id"], own["run_id"], own["task_id"], own["map_index"])
+    name(f"task {own['task_id']}")
+    outcome = _run(start, port, bag, work, writer)
+    port.send_outcome(outcome)
+    return outcome
 
 
 def _run(

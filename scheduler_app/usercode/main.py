@@ -56,9 +56,18 @@ def main(arguments: list[str] | None = None) -> None:
     proc.set_name("tasks: base")
     for name in PRELOAD:
         importlib.import_module(name)
+    _rehearse()
     server = ForkServer(socket.socket(fileno=options.control), options.lifeline, roles(options.lifeline))
     server.announce({"op": "ready", "pid": os.getpid()})
     server.run()
+
+
+def _rehearse() -> None:
+    """What attempts would each do for themselves, done before the first of them; one that fails costs only time."""
+    from scheduler_app.usercode import rehearsal
+
+    with contextlib.suppress(Exception):
+        rehearsal.rehearse()
 
 
 def roles(lifeline: int) -> dict[str, Role]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import logging
 import os
 import sys
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 from scheduler_app.attempt_log import LogWriter, error_detail
@@ -27,6 +29,22 @@ def lead_to(writer: LogWriter, level: int = logging.INFO) -> None:
     root.handlers[:] = [LogHandler(writer)]
     root.setLevel(level)
     logging.captureWarnings(True)
+
+
+@contextlib.contextmanager
+def borrowed() -> Iterator[None]:
+    """Inside the block output may be led elsewhere (:func:`lead_to`); afterwards it goes where it went before."""
+    streams = {name: getattr(sys, name) for name in ("stdin", "stdout", "stderr", "__stdout__", "__stderr__")}
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    try:
+        yield
+    finally:
+        for name, stream in streams.items():
+            setattr(sys, name, stream)
+        root.handlers[:] = handlers
+        root.setLevel(level)
+        logging.captureWarnings(False)
 
 
 def connect(stdout: int, stderr: int) -> None:
