@@ -24,6 +24,8 @@ _SAFE = re.compile(r"[^\w.+@=-]")
 _LONGEST_NAME = 200
 _MAX_FRAMES = 60
 _LINE_LIMIT = 1024 * 1024
+#: Made once: json.dumps makes one for each line.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)
 
 
 def path(folder: Path, dag_id: str, run_id: str, task_id: str, map_index: int, try_number: int) -> Path:
@@ -115,7 +117,7 @@ class LogWriter:
 
     def write(self, level: str, logger: str, event: str, **more: Any) -> None:
         document = {"timestamp": self.clock().isoformat(), "level": level, "logger": logger, "event": event, **more}
-        line = json.dumps(self.masks.clean_all(document), ensure_ascii=False, default=str)
+        line = _ENCODER.encode(self.masks.clean_all(document))
         data = line.encode("utf-8", "backslashreplace") + b"\n"
         try:
             if os.write(self.fd, data) < len(data):

@@ -8,18 +8,33 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib
 import os
 import signal
 import sys
+from typing import Any
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
 
 # Loaded at import, not at the call: the calls happen between fork and exec, where loading a library may deadlock.
-_PRCTL = ctypes.CDLL(None, use_errno=True).prctl if sys.platform == "linux" else None
-if _PRCTL is not None:
+_PRCTL: Any = None
+_PRCTL_TEXT: Any = None
+if sys.platform == "linux":
+    _LIBRARY = ctypes.CDLL(None, use_errno=True)
+    _PRCTL, _PRCTL_TEXT = _LIBRARY["prctl"], _LIBRARY["prctl"]
     _PRCTL.argtypes = (ctypes.c_int, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ulong)
+    _PRCTL_TEXT.argtypes = (ctypes.c_int, ctypes.c_char_p)
+
+#: What signal.signal calls. That also looks for the enum member of the handler before, which after a fork copies thirty
+#: pages for nothing.
+_HANDLE = importlib.import_module("_signal").signal
+
+
+def handle_signal(number: int, handler: Any) -> Any:
+    """As signal.signal; the handler before may come back as the number of SIG_DFL or SIG_IGN."""
+    return _HANDLE(int(number), int(handler) if isinstance(handler, int) else handler)
 
 
 def die_with_parent(parent_pid: int, with_signal: int = signal.SIGKILL) -> None:
@@ -46,9 +61,8 @@ def become_subreaper() -> None:
 
 def set_name(name: str) -> None:
     """The name of the calling thread in ``ps -o comm`` and ``top``; the kernel keeps 15 bytes."""
-    if _PRCTL is not None:
-        text = ctypes.create_string_buffer(name.encode()[:15])
-        _PRCTL(_PR_SET_NAME, ctypes.addressof(text), 0, 0, 0)
+    if _PRCTL_TEXT is not None:
+        _PRCTL_TEXT(_PR_SET_NAME, name.encode()[:15])
 
 
 def signal_group(pgid: int, number: int) -> bool:

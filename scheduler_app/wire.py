@@ -31,6 +31,23 @@ TYPE = "__type"
 VALUE = "__value"
 
 _LENGTH = struct.Struct(">I")
+
+
+class _Encoder(json.JSONEncoder):
+    """The standard one with its C part made once, not for each message: after a fork that copies pages."""
+
+    def __init__(self) -> None:
+        super().__init__(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        make = json.encoder.c_make_encoder
+        text = json.encoder.encode_basestring  # type: ignore[attr-defined]
+        #: no markers: what is sent is no object of a user, and refers to itself nowhere
+        self._parts = make and make(None, self.default, text, None, ":", ",", False, False, False)
+
+    def encode(self, o: Json) -> str:
+        return "".join(self._parts(o, 0)) if self._parts else super().encode(o)
+
+
+_ENCODER, _DECODER = _Encoder(), json.JSONDecoder()
 _CHUNK = 256 * 1024
 #: Python's own limit is a thousand frames; a document this deep is a mistake, and PostgreSQL refuses it later.
 _MAX_DEPTH = 200
@@ -390,9 +407,7 @@ def _plain_key(document: Json) -> str:
 
 def pack(message: Json, max_bytes: int = DEFAULT_MAX_BYTES) -> bytes:
     """The frame of a message. Raises :class:`FrameTooLarge`."""
-    body = json.dumps(message, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode(
-        "utf-8", "surrogatepass"
-    )
+    body = _ENCODER.encode(message).encode("utf-8", "surrogatepass")
     if len(body) > max_bytes:
         raise FrameTooLarge(f"The message {_op(message)}", len(body), max_bytes)
     return _LENGTH.pack(len(body)) + body
@@ -437,7 +452,7 @@ class Frames:
 
 def _parse(body: bytes) -> Json:
     try:
-        return json.loads(body.decode("utf-8", "surrogatepass"))
+        return _DECODER.decode(body.decode("utf-8", "surrogatepass"))
     except ValueError as error:
         raise WireError(f"A frame is not UTF-8 JSON: {error}") from error
 
@@ -512,7 +527,8 @@ class Channel:
                 self.closed = True
                 break
             messages += self._frames.feed(data)
-            if len(data) < _CHUNK and not self._max_fds:
+            # With descriptors a part of a burst is all that comes at once; a selector calls again for the rest.
+            if len(data) < _CHUNK:
                 break
         return messages
 

@@ -57,5 +57,5 @@ def read(own: Any, default: Resources = Resources()) -> Resources:
 
 
 def document(limits: Resources) -> dict[str, Any]:
-    """As :func:`read` takes it."""
-    return dataclasses.asdict(limits)
+    """As :func:`read` takes it; empty when nothing is limited."""
+    return {name: value for name in _NAMES if (value := getattr(limits, name))}

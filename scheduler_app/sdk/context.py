@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any
 
@@ -106,13 +105,17 @@ def parameter_kinds(function: Callable[..., Any]) -> dict[str, Any]:
 _contexts: list[Any] = []
 
 
-@contextlib.contextmanager
-def set_current_context(context: Any) -> Iterator[Any]:
+class set_current_context:  # noqa: N801 - it is used as a function
     """Makes ``context`` the current one inside the block."""
-    _contexts.append(context)
-    try:
-        yield context
-    finally:
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+
+    def __enter__(self) -> Any:
+        _contexts.append(self._context)
+        return self._context
+
+    def __exit__(self, *error: object) -> None:
         _contexts.pop()
 
 

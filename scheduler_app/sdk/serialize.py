@@ -256,10 +256,19 @@ def seconds(value: dt.timedelta | None) -> float | None:
     return None if value is None else value.total_seconds()
 
 
+#: as they are, and asked first: nearly every value that is shown
+_PLAIN = frozenset({type(None), bool, int, str})
+
+
 def plain(value: Any) -> Json:
     """JSON of any value, for people to read: what has no JSON form becomes its text, without memory addresses."""
-    if value is None or (isinstance(value, (bool, int, str)) and not isinstance(value, enum.Enum)):
+    kind = type(value)
+    if kind in _PLAIN or (isinstance(value, (bool, int, str)) and not isinstance(value, enum.Enum)):
         return value
+    if kind is list or kind is tuple:
+        return [plain(item) for item in value]
+    if kind is dict:
+        return {str(plain(key)): plain(item) for key, item in value.items()}
     if isinstance(value, float):
         return value if json.dumps(value) not in ("NaN", "Infinity", "-Infinity") else str(value)
     if isinstance(value, enum.Enum):

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     import jinja2
 
 
+#: of these exact types a value is neither a template nor a reference, and need not be asked
+_CONTAINERS = frozenset({tuple, list, dict, set})
+
+
 class LiteralValue:
     """A value that is not a template, although it sits in a templated field."""
 
@@ -79,8 +83,10 @@ class Templater:
     ) -> Any:
         """``content`` with every template in it rendered; other values as they are."""
         seen = seen_oids if seen_oids is not None else set()
-        if id(content) in seen:
+        if content is None or id(content) in seen:
             return content
+        if type(content) in _CONTAINERS:
+            return self._render_nested(content, context, jinja_env, seen)
         if isinstance(content, str):
             is_file = bool(self.template_ext) and content.endswith(tuple(self.template_ext))
             if "{" not in content and not is_file:  # not a template: no need to compile one

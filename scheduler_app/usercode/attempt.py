@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import datetime as dt
-import gc
 import os
 import signal
 import socket
@@ -16,7 +15,8 @@ from typing import Any
 
 from scheduler_app import proc
 from scheduler_app.attempt_log import LogWriter, Masks, error_detail
-from scheduler_app.usercode import output
+from scheduler_app.sdk.runtime import set_port
+from scheduler_app.usercode import execute, output
 from scheduler_app.usercode.port import WirePort
 from scheduler_app.wire import BlockingChannel
 
@@ -30,18 +30,11 @@ def clock() -> dt.datetime:
     return dt.datetime.now(dt.UTC)
 
 
-def run_task(dag: Any, start: dict[str, Any], port: WirePort) -> dict[str, Any]:
-    # Imported late: a base loads the SDK before it forks, this module alone must not.
-    from scheduler_app.usercode import execute
-
-    return execute.run(dag, start, port)
-
-
 def run_attempt(
     message: dict[str, Any],
     fds: dict[str, int],
     bag: Callable[[], Bag],
-    work: Work = run_task,
+    work: Work = execute.run,
     writer: LogWriter | None = None,
 ) -> int:
     """The role of a forked attempt: `fds` are wire, log, out and err; `bag` gives the file's DAGs by id.
@@ -52,7 +45,6 @@ def run_attempt(
         writer = prepared()
     writer.fd = fds["log"]
     output.connect(fds["out"], fds["err"])
-    gc.enable()
     _reseed()
     channel = BlockingChannel(socket.socket(fileno=fds["wire"]), message["max_bytes"])
     port = WirePort(channel, writer.masks)
@@ -84,7 +76,7 @@ def perform(
     port: WirePort,
     bag: Callable[[], Bag],
     writer: LogWriter,
-    work: Work = run_task,
+    work: Work = execute.run,
     name: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
     """From ``start`` to the outcome, which is sent; `name` is told what the process does."""
@@ -100,8 +92,6 @@ def perform(
 def _run(
     start: dict[str, Any], port: WirePort, bag: Callable[[], Bag], work: Work, writer: LogWriter
 ) -> dict[str, Any]:
-    from scheduler_app.sdk.runtime import set_port
-
     dag_id = start["ti"]["dag_id"]
     set_port(port)
     try:
@@ -136,7 +126,7 @@ def _reseed() -> None:
 
 def _wind_up(writer: LogWriter) -> None:
     """What a Python process does at its end, without the slow rest: exit handlers, half lines."""
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    proc.handle_signal(signal.SIGTERM, signal.SIG_DFL)
     try:
         atexit._run_exitfuncs()
         for thread in threading.enumerate():

@@ -143,6 +143,8 @@ def _context(of: _Of) -> Context:
 
 def _params(dag: Any, task: Any, dag_run: DagRun) -> dict[str, Any]:
     """The DAG's params, overridden by the task's, overridden by the run's conf; checked against their schemas."""
+    if not (dag.params or dag_run.conf or (task is not None and task.params)):
+        return {}
     merged = ParamsDict(dag.params)
     if task is not None:
         for name, param in task.params.params():

@@ -47,12 +47,13 @@ def run(dag: Any, start: dict[str, Any], port: Port) -> dict[str, Any]:
 
 
 def _attempt(declared: Any, built: Any, start: dict[str, Any], port: Port) -> dict[str, Any]:
-    task, resolved = _instance(declared, built)
+    task, resolved = _instance(declared, built, start)
     ti = built["ti"]
     ti.task = built["task"] = task
     limits.prepare_logging()
     resume = start["ti"].get("next_method")
-    with limits.on_terminate(task), resources.limited(task, start):
+    with limits.on_terminate(task):
+        resources.limit(task, start)
         try:
             task.resolve_template_files()
             render.render(task, built, resolved)
@@ -66,10 +67,10 @@ def _attempt(declared: Any, built: Any, start: dict[str, Any], port: Port) -> di
             with contextlib.suppress(Exception):  # the error of the task is the one to tell
                 results.render_map_index(task, built)
             return outcomes.of_exception(error, task, built)
-        return results.succeed(task, built, value, port)
+        return outcomes.of_success(task, built, value, port)
 
 
-def _instance(declared: Any, built: Any) -> tuple[Any, set[int]]:
+def _instance(declared: Any, built: Any, start: dict[str, Any]) -> tuple[Any, set[int]]:
     """The task to run: for a mapped task the one of this map index."""
     if declared.is_mapped:
         task, resolved = declared.unmap(built, built["ti"].map_index)
@@ -77,20 +78,26 @@ def _instance(declared: Any, built: Any) -> tuple[Any, set[int]]:
             {name: value for name, value in task.params.dump().items() if name not in built["dag_run"].conf}
         )
         return task, resolved
-    # a copy: rendering writes into the task, and a process that stays (a test, a triggerer) may run it again
-    task = copy.copy(declared)
+    # Rendering writes into the task: a process that stays (a test, a triggerer) keeps the declared one.
+    task = declared if resources.is_own_process(start) else copy.copy(declared)
     task.__dict__["_detached"] = True
     return task, set()
 
 
 def _execute(task: Any, built: Any, start: dict[str, Any], resume: str | None) -> Any:
+    if task.execution_timeout is None:
+        return _begin(task, built, start, resume)
     with limits.execution_timeout(task, built):
-        if resume:
-            kwargs = decode(start["ti"].get("next_kwargs") or {}, classes=import_class)
-            return task.resume_execution(resume, kwargs, built)
-        if task.start_from_trigger and task.start_trigger_args is not None:
-            raise _first_wait(task.start_trigger_args)
-        return task.execute(built)
+        return _begin(task, built, start, resume)
+
+
+def _begin(task: Any, built: Any, start: dict[str, Any], resume: str | None) -> Any:
+    if resume:
+        kwargs = decode(start["ti"].get("next_kwargs") or {}, classes=import_class)
+        return task.resume_execution(resume, kwargs, built)
+    if task.start_from_trigger and task.start_trigger_args is not None:
+        raise _first_wait(task.start_trigger_args)
+    return task.execute(built)
 
 
 def _first_wait(begin: Any) -> TaskDeferred:

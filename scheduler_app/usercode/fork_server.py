@@ -64,9 +64,11 @@ class ForkServer:
         poll.register(self._lifeline, select.POLLIN)
         poll.register(self._wakeup, select.POLLIN)
         poll.register(self._control.fileno(), select.POLLIN)
+        wrote = True
         while self._serve(poll):
-            wanted = select.POLLIN | (select.POLLOUT if self._control.wants_write else 0)
-            poll.modify(self._control.fileno(), wanted)
+            if wrote or self._control.wants_write:
+                wrote = self._control.wants_write
+                poll.modify(self._control.fileno(), select.POLLIN | (select.POLLOUT if wrote else 0))
         self._end()
 
     def _serve(self, poll: select.poll) -> bool:
@@ -117,7 +119,7 @@ class ForkServer:
         try:
             signal.set_wakeup_fd(-1)
             for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, signal.SIG_DFL)
+                proc.handle_signal(number, signal.SIG_DFL)
             role = message["role"]
             # A child that serves in its turn must end its own descendants first, so it gets a signal that it can catch.
             proc.die_with_parent(server_pid, signal.SIGTERM if role == "zygote" else signal.SIGKILL)

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+from scheduler_app import proc
 from scheduler_app.sdk.exceptions import AirflowTaskTerminated, AirflowTaskTimeout
 
 log = logging.getLogger("airflow.task")
@@ -66,23 +67,25 @@ def _pid() -> int:
     return os.getpid()
 
 
-@contextlib.contextmanager
-def on_terminate(task: Any) -> Iterator[None]:
+class on_terminate:  # noqa: N801 - it is used as a function
     """Inside the block SIGTERM calls the task's ``on_kill`` and raises AirflowTaskTerminated."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
 
-    def end(signum: int, frame: Any) -> None:
+    def __init__(self, task: Any) -> None:
+        self._task = task
+        self._is_main = threading.current_thread() is threading.main_thread()
+
+    def __enter__(self) -> None:
+        if self._is_main:
+            self._before = proc.handle_signal(signal.SIGTERM, self._end)
+
+    def __exit__(self, *error: object) -> None:
+        if self._is_main:
+            proc.handle_signal(signal.SIGTERM, self._before)
+
+    def _end(self, signum: int, frame: Any) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         log.error("The task was told to end (SIGTERM).")
         try:
-            task.on_kill()
+            self._task.on_kill()
         finally:
-            raise AirflowTaskTerminated(f"Task {task.task_id!r} received SIGTERM.")
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+            raise AirflowTaskTerminated(f"Task {self._task.task_id!r} received SIGTERM.")

@@ -26,6 +26,17 @@ log = logging.getLogger("airflow.task")
 Outcome = dict[str, Any]
 
 
+def of_success(task: Any, context: Any, value: Any, port: Any) -> Outcome:
+    """Pushes the result and gives the outcome; a result that cannot be pushed makes it a failure."""
+    try:
+        results.render_map_index(task, context)
+        length = results.push_result(task, value, port, context["ti"].map_index)
+        outcome = {"op": "outcome", **results.success_document(task, context, length)}
+    except Exception as error:
+        return of_exception(error, task, context)
+    return {**outcome, **results.map_index_of(context)}
+
+
 def of_exception(error: BaseException, task: Any, context: Any) -> Outcome:
     """The outcome of an attempt that ended with ``error``."""
     for kinds, outcome in MEANINGS:

@@ -139,7 +139,8 @@ class WirePort:
 
     def set_rendered_fields(self, fields: dict[str, Any]) -> None:
         # Shown, never read back: secrets stand there masked, and what the database cannot take escaped.
-        shown = wire.plain(wire.encode(fields, "a rendered field"))
+        document = wire.encode(fields, "a rendered field")
+        shown = document if document is fields else wire.plain(document)
         self.tell("set_rendered_fields", fields=self._masks.clean_all(shown))
 
     def mask_secret(self, value: Any) -> None:

@@ -22,10 +22,11 @@ def shown_fields(task: Any) -> dict[str, Any]:
 
 
 def _shown(value: Any) -> Any:
+    if value is None:
+        return None
     if isinstance(value, LazyXComSequence):
         return repr(value)
-    shown = plain(value)
-    return _cut(shown)
+    return _cut(plain(value))
 
 
 def _cut(value: Any) -> Any:

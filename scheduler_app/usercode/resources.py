@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import logging
 import os
 import resource
 import signal
-from collections.abc import Iterator
 from typing import Any
 
 from scheduler_app.engine import resources
@@ -24,13 +22,15 @@ _CPU_GRACE_SECONDS = 5
 _in_force = Resources()
 
 
-@contextlib.contextmanager
-def limited(task: Any, start: dict[str, Any]) -> Iterator[None]:
-    """Applies the task's limits, for good: only where ``start`` comes from a supervisor is the process the attempt's
-    own."""
+def is_own_process(start: dict[str, Any]) -> bool:
+    """Whether it ends with the attempt: only a supervisor's ``start`` has limits."""
+    return start.get("limits") is not None
+
+
+def limit(task: Any, start: dict[str, Any]) -> None:
+    """Applies the task's limits, for good: only in a process of the attempt's own."""
     global _in_force
-    if start.get("limits") is None:
-        yield
+    if not is_own_process(start) or not (start["limits"] or task.executor_config):
         return
     _in_force = resources.of(task.executor_config, resources.read(start["limits"]))
     if _in_force.memory_mb:
@@ -40,7 +40,6 @@ def limited(task: Any, start: dict[str, Any]) -> Iterator[None]:
         _lower(resource.RLIMIT_NOFILE, int(_in_force.open_files))
     if _in_force.cpu_seconds:
         _limit_cpu(task, _in_force.cpu_seconds)
-    yield
 
 
 def explained(error: BaseException, message: str) -> str:

@@ -22,19 +22,6 @@ from scheduler_app.wire import encode
 log = logging.getLogger("airflow.task")
 
 
-def succeed(task: Any, context: Any, value: Any, port: Any) -> dict[str, Any]:
-    """Pushes the result and gives the outcome; a result that cannot be pushed makes it a failure."""
-    from scheduler_app.usercode import outcomes
-
-    try:
-        render_map_index(task, context)
-        length = push_result(task, value, port, context["ti"].map_index)
-        outcome = {"op": "outcome", **success_document(task, context, length)}
-    except Exception as error:
-        return outcomes.of_exception(error, task, context)
-    return {**outcome, **map_index_of(context)}
-
-
 def push_result(task: Any, value: Any, port: Any, map_index: int = -1) -> int | None:
     """Pushes the returned value (and each output of a task with several). Gives the length that mapping needs.
 
@@ -44,7 +31,7 @@ def push_result(task: Any, value: Any, port: Any, map_index: int = -1) -> int | 
     Raises XComForMappingNotPushed, UnmappableXComTypePushed, UnmappableXComLengthPushed, TypeError for outputs that are
     no dict with text keys, wire.EncodeError for values that cannot cross.
     """
-    value = own_value(value) if task.do_xcom_push else None
+    value = own_value(value) if value is not None and task.do_xcom_push else None
     feeds = bool(mapped_over(task))
     is_element = task.is_mapped or map_index >= 0 or not _declared(task)
     if value is None:

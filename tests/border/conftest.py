@@ -79,6 +79,7 @@ def start_document(task_id: str, dag_id: str = "dag", **ti: Any) -> dict[str, An
         "upstream_map_lengths": {},
         "log_url": "",
         "mark_success_url": None,
+        "limits": {},
     }
 
 

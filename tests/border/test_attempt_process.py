@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import signal
+import sys
+import warnings
+from typing import Any
 
 import pytest
 
 from border.conftest import Stage
 from scheduler_app import process_tree
+from scheduler_app.sdk import scope
+from scheduler_app.sdk.runtime import has_port
+from scheduler_app.usercode import rehearsal
 
 pytestmark = pytest.mark.processes
 
@@ -216,3 +224,18 @@ def test_what_a_task_leaves_running_ends_with_it(stage: Stage) -> None:
     )
     pid = stage.perform("leave").result
     stage.pass_until(lambda: not process_tree.is_alive(pid), seconds=2)
+
+
+def test_a_rehearsal_ends_well_and_leaves_output_logging_and_signals_as_they_were() -> None:
+    def state() -> tuple[Any, ...]:
+        root = logging.getLogger()
+        streams = sys.stdin, sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__
+        return streams, root.handlers[:], root.level, warnings.showwarning, signal.getsignal(signal.SIGTERM)
+
+    before = state()
+    outcomes = rehearsal.rehearse()
+    assert [outcome["state"] for outcome in outcomes] == ["success"] * len(outcomes)
+    assert len(outcomes) >= 8
+    assert state() == before
+    assert not has_port()
+    assert not scope.registered

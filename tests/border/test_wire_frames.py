@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import socket
 
@@ -20,6 +21,24 @@ def test_messages_survive_any_cutting(messages: list[dict[str, int]], data: st.D
         stream = stream[cut:]
     assert found == messages
     assert not frames.partial
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(_JSON)
+def test_a_message_is_written_as_the_standard_encoder_writes_it(message: object) -> None:
+    text = json.dumps(message, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    assert pack(message)[4:].decode("utf-8", "surrogatepass") == text
+
+
+@pytest.mark.parametrize(("message", "kind"), [({"a": float("nan")}, ValueError), ([object()], TypeError)])
+def test_what_json_does_not_have_is_no_message(message: object, kind: type[Exception]) -> None:
+    with pytest.raises(kind):
+        pack(message)
 
 
 def test_a_message_beyond_the_limit_is_refused_before_it_is_sent() -> None:

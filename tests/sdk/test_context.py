@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from scheduler_app.sdk import DAG, BaseHook, BashOperator, Connection, Param, PythonOperator, Variable, XComArg, literal
 from scheduler_app.sdk import EmptyOperator as Empty
+from scheduler_app.sdk.context import Context, names_for
 from scheduler_app.sdk.exceptions import AirflowNotFoundException, AirflowRuntimeError
 from scheduler_app.sdk.runtime import set_port
 
@@ -117,6 +119,54 @@ def test_a_run_without_a_date_has_no_interval_of_the_run_before() -> None:
     no_date = {"logical_date": None, "data_interval_start": None, "data_interval_end": None}
     attempt(dag, "t", port, run=no_date)
     assert port.xcoms["t", -1, "return_value"] == ["prev_end_date_success", "prev_start_date_success"]
+
+
+def test_a_name_is_made_when_it_is_asked_for_and_all_of_them_for_whoever_wants_the_whole() -> None:
+    made: list[str] = []
+
+    def later(name: str) -> Any:
+        return lambda of: made.append(name) or f"{name} of {of}"
+
+    def fresh() -> Context:
+        made.clear()
+        context = Context(a=1)
+        context.promise({"a": later("a"), "b": later("b"), "c": later("c")}, "it")
+        return context
+
+    context = fresh()
+    assert "b" in context
+    assert "d" not in context
+    assert made == []
+    assert (context["b"], context.get("b"), context["a"], made) == ("b of it", "b of it", 1, ["b"])
+    every = {"a": 1, "b": "b of it", "c": "c of it"}
+    for whole in (
+        lambda context: {**context},
+        dict,
+        lambda context: dict(**context),
+        lambda context: context.copy(),
+        copy.copy,
+        lambda context: dict(context.items()),
+        lambda context: {name: context[name] for name in context},
+        lambda context: {} | context,
+        lambda context: context | {},
+    ):
+        assert whole(fresh()) == every
+    assert fresh() == every
+    assert len(fresh()) == 3
+    context = fresh()
+    del context["b"]
+    assert list(context) == ["a", "c"]
+
+
+def test_a_function_is_given_what_it_names_and_nothing_else_is_made() -> None:
+    made: list[str] = []
+    context = Context(ti="the ti")
+    context.promise({"ds": lambda of: made.append("ds") or "a day", "ts": lambda of: made.append("ts")}, None)
+    context.older["conf"] = "old"
+    assert names_for(context, lambda ti, ds, conf=None, other=1: None) == {"ti": "the ti", "ds": "a day", "conf": "old"}
+    assert made == ["ds"]
+    assert set(names_for(context, lambda conf, **rest: None)) == {"conf", "ti", "ds", "ts"}
+    assert set(names_for(context, lambda **rest: None)) == {"ti", "ds", "ts"}
 
 
 def test_conf_that_breaks_a_params_schema_fails_the_task() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping
+from types import FunctionType
 from typing import Any
 
 from scheduler_app.sdk.context import current_context, names_for, parameter_kinds
@@ -74,13 +75,22 @@ def call_arguments(
 
 def run_function(function: Callable[..., Any], args: Collection[Any], kwargs: Mapping[str, Any]) -> Any:
     """The result of a plain, async or generator function (whose yielded Metadata describe asset events)."""
-    if inspect.iscoroutinefunction(function):
+    is_coroutine, is_generator = _kind(function)
+    if is_coroutine:
         import asyncio  # here: with ssl it makes every fork dearer, and few attempts need it
 
         return asyncio.run(function(*args, **kwargs))
-    if inspect.isgeneratorfunction(function):
+    if is_generator:
         return take_metadata(function(*args, **kwargs), current_context()["outlet_events"])
     return function(*args, **kwargs)
+
+
+def _kind(function: Callable[..., Any]) -> tuple[bool, bool]:
+    """Whether it is a coroutine function, and whether a generator function; of a plain one its code says it."""
+    if type(function) is FunctionType and not function.__dict__:
+        flags = function.__code__.co_flags
+        return bool(flags & inspect.CO_COROUTINE), bool(flags & inspect.CO_GENERATOR)
+    return inspect.iscoroutinefunction(function), inspect.isgeneratorfunction(function)
 
 
 class BranchPythonOperator(PythonOperator, BranchMixIn):
