@@ -106,6 +106,8 @@ RUN_VERBS: Final[dict[str, tuple[frozenset[str], str]]] = {
     "start": (frozenset({QUEUED}), RUNNING),
     "succeed": (frozenset({RUNNING}), SUCCESS),
     "fail": (frozenset({QUEUED, RUNNING}), FAILED),
+    # it waits for an older run that it keeps from starting
+    "give_way": (frozenset({RUNNING}), QUEUED),
 }
 RUN_ACTIONS: Final[dict[str, tuple[frozenset[str], str]]] = {
     "clear": (frozenset(RUN_STATES), QUEUED),

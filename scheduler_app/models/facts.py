@@ -114,17 +114,19 @@ def leaf_states(leaves: Mapping[int, Sequence[str]]) -> dict[int, list[tuple[str
     return found
 
 
-#: The run before: with catch-up the previous scheduled one, else the previous of any type (Airflow 3.3).
-_PREVIOUS = """
+#: The run before the run ``r`` of the DAG ``d``: with catch-up the previous scheduled one, else the previous of any
+#: type (Airflow 3.3).
+PREVIOUS_RUN = """
+    SELECT * FROM scheduler_dag_run
+    WHERE dag_id = r.dag_id AND logical_date < r.logical_date AND (NOT d.catchup OR run_type = 'scheduled')
+    ORDER BY logical_date DESC, id DESC LIMIT 1
+"""
+_PREVIOUS = f"""
 SELECT w.id, p.id, p.run_id, p.logical_date, d.catchup
 FROM unnest(%(runs)s::bigint[]) AS w(id)
 JOIN scheduler_dag_run r ON r.id = w.id
 JOIN scheduler_dag d ON d.dag_id = r.dag_id
-CROSS JOIN LATERAL (
-    SELECT id, run_id, logical_date FROM scheduler_dag_run
-    WHERE dag_id = r.dag_id AND logical_date < r.logical_date AND (NOT d.catchup OR run_type = 'scheduled')
-    ORDER BY logical_date DESC, id DESC LIMIT 1
-) p
+CROSS JOIN LATERAL ({PREVIOUS_RUN}) p
 """
 _PAST_TASKS = """
 SELECT ti.dag_run_id, ti.task_id, ti.state FROM scheduler_task_instance ti

@@ -169,10 +169,12 @@ _RUN_SETS: dict[str, dict[str, str]] = {
         "start_date": NOW,
         "first_start_date": "coalesce(r.first_start_date, %(now)s)",
         "end_date": "NULL",
+        "state_reason": "NULL",
         "cut_short_at": "NULL",
     },
     "succeed": {"end_date": NOW, "next_check_at": "NULL"},
     "fail": {"end_date": NOW, "next_check_at": "NULL"},
+    "give_way": {"queued_at": NOW, "start_date": "NULL", "next_check_at": "NULL"},
     "clear": {
         "queued_at": NOW,
         "start_date": "NULL",

@@ -6,13 +6,14 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 
 from scheduler_app.conf import conf
 from scheduler_app.engine import states
 from scheduler_app.engine.board import RunFact
 from scheduler_app.engine.explain import Verdict, explain_run
-from scheduler_app.models import DagModel, DagRun
+from scheduler_app.models import DagModel, DagRun, TaskInstance
+from scheduler_app.models.graphs import graphs_of
 from scheduler_app.models.hold import Held
 
 from . import page_why_backfill
@@ -102,9 +103,29 @@ def _max_active_runs(run: DagRun) -> list[Verdict]:
     ahead = of_dag.filter(before, state=states.QUEUED, backfill_id=None).count()
     place = f"{ahead} queued {'run starts' if ahead == 1 else 'runs start'} before it." if ahead else "It is the next."
     return [
-        Verdict("max_active_runs", False, text, facts),
+        Verdict("max_active_runs", False, _waits_for_it(run, len(running)) or text, facts),
         Verdict("place", ahead == 0, place, {"ahead": ahead}),
     ]
+
+
+def _waits_for_it(run: DagRun, running: int) -> str | None:
+    """Whether a run has the room that waits for this one and starts before it, so that making way is no help."""
+    version = run.dag_version_id
+    graph = graphs_of([version]).get(version) if version else None
+    if run.logical_date is None or graph is None or not graph.has_past_deps:
+        return None
+    after = DagRun.objects.filter(dag_id=run.dag_id, state=states.RUNNING, backfill_id=None)
+    after = after.filter(logical_date__gt=run.logical_date).order_by("logical_date", "id")
+    earlier = Q(run_after__lt=run.run_after) | Q(run_after=run.run_after, id__lt=run.pk)
+    moving = TaskInstance.objects.filter(dag_run=OuterRef("pk"), state__in=states.UNFINISHED - {states.NONE})
+    first = after.filter(earlier).exclude(Exists(moving)).first()
+    if first is None:
+        return None
+    return (
+        f"Run {first.run_id} has the room, waits for this one (depends_on_past) and is due before it, so neither goes "
+        f"on by itself. Raise max_active_runs above {running}; or fail {first.run_id}, and clear it when this run has "
+        "ended."
+    )
 
 
 def why_no_run(dag: DagModel, now: datetime) -> Verdict | None:

@@ -328,3 +328,18 @@ def test_the_runs_of_a_partitioned_schedule_have_the_keys_of_their_partitions(sc
     scene.settle()
     keys = DagRun.objects.order_by("logical_date", "run_after").values_list("partition_key", flat=True)
     assert list(keys) == ["2026-01-01", "2026-01-02", "2026-01-03"]
+
+
+def test_a_run_of_a_backfill_makes_way_for_the_one_that_it_waits_for(scene: Scene) -> None:
+    daily(scene, tasks={"a": {"depends_on_past": True}})
+    create(scene, 1, 2, max_active_runs=1, reprocess_behavior="failed")
+    scene.settle()
+    first = DagRun.objects.get(logical_date=day(1))
+    scene.play(first, a="failed")
+    scene.settle()
+    assert runs() == [(1, "failed"), (2, "running")]
+    clear.clear(ANN, selection.Wanted("dag", runs=[first.run_id]), scene.now)
+    scene.settle()
+    assert runs() == [(1, "running"), (2, "queued")]
+    assert play_all(scene) == [1, 2]
+    assert runs() == [(1, "success"), (2, "success")]

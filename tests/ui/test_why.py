@@ -230,6 +230,20 @@ def test_depends_on_past_names_the_run_before() -> None:
     )
 
 
+def test_a_run_without_room_names_the_one_that_waits_for_it() -> None:
+    document = shape("a >> b", "sales", {"a": {"depends_on_past": True}})
+    dag = factory.make_dag("sales", document, max_active_runs=1)
+    later = factory.make_run(dag, "later", "running", at=NOW - timedelta(hours=1))
+    run = factory.make_run(dag, "r1", "queued", logical_date=NOW - timedelta(days=1))
+    assert run_headline(run) == (
+        "Run later has the room, waits for this one (depends_on_past) and is due before it, so neither goes on by "
+        "itself. Raise max_active_runs above 1; or fail later, and clear it when this run has ended."
+    )
+    later.delete()
+    factory.make_run(dag, "later", "running", {"a": "running"}, at=NOW - timedelta(hours=1))
+    assert str(run_headline(run)).startswith("As many runs of the DAG are running as its max_active_runs allows (1)")
+
+
 def test_a_full_executor_says_how_many_slots_are_taken() -> None:
     runner = Job.objects.filter(job_type="LocalTaskJob")
     runner.update(detail={"slots": 1})

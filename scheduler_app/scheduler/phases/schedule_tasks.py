@@ -24,7 +24,7 @@ from scheduler_app.engine.readiness import Look, Move, RunFact, Ti, look
 from scheduler_app.models import Wake, creation, db, facts, following, graphs, transitions
 from scheduler_app.models.facts import RunRow
 from scheduler_app.models.prepared import all_of
-from scheduler_app.scheduler import cut_short, deferring, run_ends
+from scheduler_app.scheduler import cut_short, deferring, past_runs, run_ends
 from scheduler_app.scheduler.tick import Tick, backoff, error_text
 
 #: Wakes that one look for due runs reads.
@@ -123,9 +123,11 @@ def run(tick: Tick) -> int:
     followed = following.follow_newest(open_rows, tick.now) if tick.conf.runs_follow_newest_version else {}
     looked, failed = _look_at(open_rows, woken, followed, tick, alarms)
     _apply(looked, tick)
-    _end_runs(looked, tick)
-    _wake_next(rows, looked, ended_tasks, tick)
+    waiting = _end_runs(looked, tick)
+    moved = [one.row for one in looked if one.graph.has_past_deps and (one.row.id in ended_tasks or one.found.moves)]
+    past_runs.wake_next([*moved, *past_runs.changed_beside(rows, ended_tasks)], tick.now)
     _set_alarms(looked, alarms, tick)
+    past_runs.give_way(waiting, tick.now)
     metrics.SWEPT.inc(_missed(looked, swept - ended_tasks))
     forgiven = [one.row.id for one in looked if one.row.look_failures]
     if forgiven:
@@ -334,14 +336,16 @@ def _fail_fast(one: _Looked) -> list[Move]:
     return moves
 
 
-def _end_runs(looked: Sequence[_Looked], tick: Tick) -> None:
-    """Ends the runs in which nothing is open any more, and those that can never move again."""
+def _end_runs(looked: Sequence[_Looked], tick: Tick) -> list[RunRow]:
+    """Ends the runs in which nothing is open any more, and those that can never move again; returns those that only
+    the run before them can move."""
     quiet = [one for one in looked if not one.found.expand and not any(m.verb == "schedule" for m in one.found.moves)]
     if not quiet:
-        return
+        return []
     asked = db.fetch(_OPEN, {"runs": [one.row.id for one in quiet]}, keep_plan=True)
     open_now = {key: (is_open, moving) for key, is_open, moving in asked}
     finished: list[_Looked] = []
+    waiting: list[RunRow] = []
     for one in quiet:
         is_open, is_moving = open_now[one.row.id]
         if not is_open:
@@ -350,6 +354,8 @@ def _end_runs(looked: Sequence[_Looked], tick: Tick) -> None:
             continue
         elif one.only is None:
             one.ended = deadlock(one.graph, one.tis, one.found)
+            if one.ended is None and "past" in one.found.waiting and one.found.next_check_at is None:
+                waiting.append(one.row)
         elif one.found.next_check_at is None:
             Wake.objects.add([one.row.id], "nothing_moves", tick.now)
     deciding = facts.leaf_states({one.row.id: one.graph.deciding for one in finished})
@@ -360,17 +366,7 @@ def _end_runs(looked: Sequence[_Looked], tick: Tick) -> None:
     cut = [one.row.id for one in ending if one.row.cut_short_at is not None]
     ends = cut_short.outcomes(cut) if cut else {}
     run_ends.end_runs([(one.row, one.graph, ends.get(one.row.id, one.ended)) for one in ending], tick.now)  # type: ignore[misc]
-
-
-def _wake_next(rows: Sequence[RunRow], looked: Sequence[_Looked], ended_tasks: set[int], tick: Tick) -> None:
-    """The next run of a DAG whose tasks depend on their past may have waited for this one, also for a task that was
-    marked or cleared after the run had ended."""
-    moved = [one.row for one in looked if one.graph.has_past_deps and (one.row.id in ended_tasks or one.found.moves)]
-    ended = [row for row in rows if row.state in states.RUN_FINISHED and row.id in ended_tasks]
-    if ended:
-        compiled = graphs.readable(row.version_id for row in ended if row.version_id is not None).graphs
-        moved += [row for row in ended if row.version_id in compiled and compiled[row.version_id].has_past_deps]
-    facts.wake_following([row for row in moved if row.logical_date is not None], "past_moved", tick.now)
+    return waiting
 
 
 def _missed(looked: Sequence[_Looked], swept: set[int]) -> int:
