@@ -110,12 +110,12 @@ def _when(moment: datetime) -> str:
 def _of_time(ti: Ti, now: datetime) -> list[Verdict]:
     if ti.state not in (UP_FOR_RETRY, UP_FOR_RESCHEDULE) or ti.next_at is None:
         return []
-    code, what = ("retry", "next try") if ti.state == UP_FOR_RETRY else ("reschedule", "next poke")
-    until = {"until": ti.next_at.isoformat()}
-    if ti.next_at > now:
-        sooner = " Clear it to try at once." if code == "retry" else ""
-        return [Verdict(code, False, f"It waits for its {what} at {_when(ti.next_at)}.{sooner}", until)]
-    return [Verdict(code, True, f"Its {what} is due.", until)]
+    is_due, until = ti.next_at <= now, {"until": ti.next_at.isoformat()}
+    if ti.state == UP_FOR_RESCHEDULE:
+        text = "Its next poke is due." if is_due else f"It waits for its next poke at {_when(ti.next_at)}."
+        return [Verdict("reschedule", is_due, text, until)]
+    text = f"It waits for its next try at {_when(ti.next_at)}. Clear it to try at once."
+    return [Verdict("retry", is_due, "Its next try is due." if is_due else text, until)]
 
 
 def _of_upstreams(board: Board, ti: Ti) -> Verdict:

@@ -26,6 +26,11 @@ def scheduler_alive(now: datetime, lease: timedelta) -> bool:
     return Job.objects.alive(now, lease.total_seconds()).filter(job_type="SchedulerJob").exists()
 
 
+def processor_alive(now: datetime, lease: timedelta) -> bool:
+    """As :func:`scheduler_alive`, of DAG processors."""
+    return Job.objects.alive(now, lease.total_seconds()).filter(job_type="DagProcessorJob").exists()
+
+
 def components(now: datetime, lease: timedelta) -> list[Component]:
     """Each kind of :data:`COMPONENTS`, dead or alive. One query."""
     found: dict[str, list[datetime]] = {}

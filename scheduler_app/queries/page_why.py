@@ -37,8 +37,9 @@ ASKED = frozenset(
         states.RUNNING,
     }
 )
-#: What only follows from something else, or only says how long: never the headline when there is another reason.
-_CONSEQUENCES: Final = frozenset({"run_state", "place", "tasks"})
+#: What only follows from something else, says how long, or what happens then: never the headline when there is
+#: another reason.
+_CONSEQUENCES: Final = frozenset({"run_state", "place", "tasks", "import_error"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +203,13 @@ def _run_row(run: DagRun) -> facts.RunRow:
 
 def _handed_out(instance: TaskInstance, now: datetime, lease: timedelta) -> list[Verdict]:
     if instance.handed_out_at is None:
-        text = f"It has its slots and waits to be handed to {page_why_executor.name_of(instance)}."
-        return [Verdict("outbox", False, text)]
+        name = page_why_executor.name_of(instance)
+        text = f"It has its slots and waits to be handed to {name}"
+        if instance.queued_when is None:
+            return [Verdict("outbox", False, f"{text}.")]
+        waited = (now - instance.queued_when).total_seconds()
+        text += f", for {waited:.0f} s now. If that lasts, the scheduler's log says why {name} takes nothing."
+        return [Verdict("outbox", False, text, {"seconds": waited})]
     found = Verdict("outbox", True, f"It was handed to its executor at {clock_text(instance.handed_out_at)}.")
     return [found, *page_why_executor.handed_out(instance, now, lease)]
 

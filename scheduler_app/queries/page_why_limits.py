@@ -14,6 +14,7 @@ from scheduler_app.engine.admission import Candidate, Refusal, Room, refuse
 from scheduler_app.engine.explain import Verdict
 from scheduler_app.engine.limits import decode
 from scheduler_app.engine.order import urgency
+from scheduler_app.engine.wording import counted
 from scheduler_app.models import DagRun, Limit, Pool, TaskInstance
 from scheduler_app.models.limit import naming
 
@@ -21,6 +22,8 @@ from . import page_why_executor
 
 #: Holders that a sentence names before it says "and n more".
 _NAMED: Final = 4
+#: Old waiting tasks of a limit among which the one is looked for that takes several units of it.
+_WIDE: Final = 100
 #: Refusals that no end of another task and no time takes away.
 _NOT_BY_WAITING: Final = frozenset({"pool_unknown", "executor_unknown", "limit_unknown", "limit_closed"})
 _ACTIVE: Final = [one for one in states.ACTIVE if one]
@@ -29,19 +32,22 @@ _ACTIVE: Final = [one for one in states.ACTIVE if one]
 def limits(
     instance: TaskInstance, run: DagRun, now: datetime, lease: timedelta, visible: QuerySet[TaskInstance] | None
 ) -> list[Verdict]:
-    """Pools and other limits, at the counts of this moment. Five to ten queries."""
+    """Pools and other limits, at the counts of this moment. Five to ten queries, and one for each keyed limit."""
     of_executor = page_why_executor.slots(instance, now, lease)
     room = _room(instance, run, now, of_executor.free)
     wide = _kept_for(instance, room, now)
     if wide is not None:
         room.reserved[instance.pool] = wide.pk
+    room.limits_reserved |= _limits_kept_for(instance, room, now)
     refusal = refuse(_candidate(instance, run), room)
     if refusal is None:
         return [Verdict("limits", True, f"No limit is in its way: pool {instance.pool} has room.")]
     if refusal.code == "executor_full":
         text = f"It waits for a free slot of {page_why_executor.name_of(instance)}. {of_executor.text}"
     elif refusal.code == "pool_reserved" and wide is not None:
-        text = _kept_text(instance, wide, visible) or refusal.text
+        text = _kept_text(instance, wide, visible)
+    elif refusal.code == "limit_reserved":
+        text = f"What is free of limit {refusal.facts['name']} is kept for a task that takes several and waited long."
     else:
         text = refusal.text + _holders(instance, refusal, visible)
     until = {"until": refusal.until.isoformat()} if refusal.until else {}
@@ -100,10 +106,29 @@ def _kept_for(instance: TaskInstance, room: Room, now: datetime) -> TaskInstance
     return rows.order_by("-priority_weight", "scheduled_when", "id").first()
 
 
+def _limits_kept_for(instance: TaskInstance, room: Room, now: datetime) -> dict[str, int]:
+    """Keyed limit → the task that waited long for several units of it. One query for each limit of the task."""
+    overdue = now - timedelta(seconds=conf().wide_task_wait_seconds)
+    kept = {}
+    for name, _ in decode(instance.limits):
+        limit = room.limits.get(name)
+        if limit is None:
+            continue
+        rows = TaskInstance.objects.filter(naming(name), state=states.SCHEDULED, scheduled_when__lte=overdue)
+        rows = rows.exclude(pk=instance.pk).order_by("-priority_weight", "scheduled_when", "id")
+        for key, limits in rows.values_list("pk", "limits")[:_WIDE]:
+            needs = dict(decode(limits))[name]
+            if 1 < needs <= limit.amount and limit.lacks(needs):
+                kept[name] = key
+                break
+    return kept
+
+
 def _kept_text(instance: TaskInstance, wide: TaskInstance, visible: QuerySet[TaskInstance] | None) -> str:
-    """With the name of the task for which the slots are kept; "" when the reader may not see it."""
+    """With the name of the task for which the slots are kept, if the reader may see it."""
     if visible is None or not visible.filter(pk=wide.pk).exists():
-        return ""
+        many = counted(wide.pool_slots, "slot")
+        return f"The free slots of pool {instance.pool} are kept for a task that needs {many} and waited long."
     since = f"{wide.scheduled_when:%Y-%m-%d %H:%M:%S %Z}"
     name = _name(instance, wide.dag_id, wide.task_id, wide.map_index, f"{wide.pool_slots} slots, since {since}")
     return f"The free slots of pool {instance.pool} are kept for {name}, which needs several and waited long."

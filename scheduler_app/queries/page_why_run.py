@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from django.db.models import Exists, OuterRef, Q
@@ -12,11 +12,13 @@ from scheduler_app.conf import conf
 from scheduler_app.engine import states
 from scheduler_app.engine.board import RunFact
 from scheduler_app.engine.explain import Verdict, explain_run
-from scheduler_app.models import DagModel, DagRun, TaskInstance
+from scheduler_app.engine.wording import counted
+from scheduler_app.models import AssetQueuedEvent, AssetUse, DagModel, DagRun, TaskInstance
 from scheduler_app.models.graphs import graphs_of
 from scheduler_app.models.hold import Held
 
 from . import page_why_backfill
+from .page_health import processor_alive
 
 _FUTURE: Final = "With the setting SCHEDULER_ALLOW_FUTURE_LOGICAL_DATES such runs do not wait."
 #: Runs that a sentence names before it says "and n more".
@@ -50,7 +52,7 @@ def run_fact(run: DagRun, now: datetime) -> RunFact:
 
 
 def before_start(run: DagRun, now: datetime) -> list[Verdict]:
-    """What keeps an unfinished run (its DAG loaded) from starting or from going on. At most three queries."""
+    """What keeps an unfinished run (its DAG loaded) from starting or from going on. At most five queries."""
     found = []
     for verdict in explain_run(run_fact(run, now), now):
         if verdict.code == "run_held":
@@ -62,9 +64,25 @@ def before_start(run: DagRun, now: datetime) -> list[Verdict]:
     if run.look_error:
         until = {"until": run.backoff_until.isoformat()} if run.backoff_until else {}
         found.append(Verdict("look", False, f"The scheduler could not look at the run: {run.look_error}", until))
+    if run.dag.is_stale:
+        found.append(Verdict("stale", False, _stale(run.dag)))
+    elif run.dag.has_import_errors:
+        text = (
+            f"The DAG's file {run.dag.relative_fileloc} cannot be imported (see the import errors): until it is "
+            "mended, what imports it fails."
+        )
+        found.append(Verdict("import_error", False, text, {"file": run.dag.relative_fileloc}))
     if run.state == states.QUEUED:
         found += _queued(run, now)
     return found
+
+
+def _stale(dag: DagModel) -> str:
+    parsed = f", which was last read at {clock_text(dag.last_parsed_time)}" if dag.last_parsed_time else ""
+    return (
+        f"No file defines its DAG any more, so nothing of it starts. Bring back {dag.relative_fileloc or 'its file'}"
+        f"{parsed}; or fail the run."
+    )
 
 
 def _queued(run: DagRun, now: datetime) -> list[Verdict]:
@@ -72,13 +90,10 @@ def _queued(run: DagRun, now: datetime) -> list[Verdict]:
     if run.run_after > now:
         until = {"until": run.run_after.isoformat()}
         found.append(Verdict("run_after", False, f"The run is due at {clock_text(run.run_after)}.", until))
-    if run.dag.is_stale:
-        text = (
-            "No file defines its DAG any more, so its queued runs do not start. Bring the file back, or fail the run."
-        )
-        found.append(Verdict("stale", False, text))
     if run.interval_pending:
         text = "Its data interval is not known yet: the DAG processor asks the DAG file's own timetable for it."
+        if not processor_alive(now, timedelta(seconds=conf().lease_seconds)):
+            text += " No DAG processor is running: python manage.py rundagprocessor starts one."
         found.append(Verdict("interval", False, text))
     return [*found, *(_max_active_runs(run) if run.backfill_id is None else page_why_backfill.verdicts(run))]
 
@@ -131,10 +146,12 @@ def _waits_for_it(run: DagRun, running: int) -> str | None:
 def why_no_run(dag: DagModel, now: datetime) -> Verdict | None:
     """Why a DAG gets no scheduled run, or none before long; None when its next run is on its way.
 
-    In the order of the phase that creates runs; that a scheduler is alive is for the caller to ask. At most one query.
+    In the order of the phase that creates runs; that a scheduler is alive is for the caller to ask. At most two
+    queries.
     """
     if dag.is_stale:
-        return Verdict("stale", False, "No file defines it any more, so it gets no new runs.")
+        file = f": bring back {dag.relative_fileloc} to get new runs" if dag.relative_fileloc else ""
+        return Verdict("stale", False, f"No file defines it any more{file}.")
     if dag.is_paused:
         return Verdict("paused", False, "It is paused: switch it on to get scheduled runs.")
     if is_held(dag, now):
@@ -151,7 +168,7 @@ def why_no_run(dag: DagModel, now: datetime) -> Verdict | None:
     if dag.start_date and dag.start_date > now:
         text = f"Its start date lies in the future: {clock_text(dag.start_date)}."
         return Verdict("start_date", False, text, {"until": due.isoformat()})
-    return _full(dag) if due <= now else None
+    return _full(dag, now)
 
 
 def _no_slot(dag: DagModel, now: datetime) -> Verdict:
@@ -160,14 +177,41 @@ def _no_slot(dag: DagModel, now: datetime) -> Verdict:
     kind = (dag.timetable or {}).get("kind", "null")
     if kind == "null":
         return Verdict("no_schedule", False, "It has no schedule: runs are triggered by hand or by other DAGs.")
-    if kind in ("asset", "partitioned"):
-        return Verdict("assets", False, "It has no clock: a run is made when its assets were updated.")
+    if kind == "asset":
+        return _assets(dag)
+    if kind == "partitioned":
+        text = "It has no clock: a run is made when its assets were updated for a partition."
+        return Verdict("assets", False, text)
     return Verdict("no_slot", False, "Its schedule has no further date.")
 
 
-def _full(dag: DagModel) -> Verdict | None:
-    open_runs = DagRun.objects.unfinished().filter(dag=dag, backfill_id=None).count()
-    if open_runs < dag.max_active_runs or dag.overlap_policy == "cancel_oldest":
+def _assets(dag: DagModel) -> Verdict:
+    """How many of the assets that it is scheduled on were updated since its last run, and which were not."""
+    uses = AssetUse.objects.filter(dag=dag, kind="schedule", asset__isnull=False).order_by("asset__name")
+    names = dict(uses.values_list("asset_id", "asset__name"))
+    events = AssetQueuedEvent.objects.filter(dag=dag, asset_id__in=names)
+    updated = set(events.values_list("asset_id", flat=True).distinct())
+    waiting = [name for key, name in names.items() if key not in updated]
+    facts = {"updated": len(updated), "assets": len(names)}
+    text = "It has no clock: a run is made when its assets were updated."
+    if not names or not waiting:
+        return Verdict("assets", False, text, facts)
+    more = f" and {len(waiting) - _NAMED} more" if len(waiting) > _NAMED else ""
+    text += f" {len(updated)} of {counted(len(names), 'asset')} since its last run; not yet: "
+    return Verdict("assets", False, f"{text}{', '.join(waiting[:_NAMED])}{more}.", facts)
+
+
+def _full(dag: DagModel, now: datetime) -> Verdict | None:
+    due = dag.next_dagrun_run_after is not None and dag.next_dagrun_run_after <= now
+    if dag.overlap_policy == "cancel_oldest" or not (due or dag.overlap_policy == "skip"):
         return None
-    text = f"{open_runs} of its runs have not ended, and max_active_runs is {dag.max_active_runs}."
-    return Verdict("max_active_runs", False, text, {"running": open_runs, "limit": dag.max_active_runs})
+    open_runs = DagRun.objects.unfinished().filter(dag=dag, backfill_id=None).count()
+    if open_runs < dag.max_active_runs:
+        return None
+    facts = {"running": open_runs, "limit": dag.max_active_runs}
+    text = f"{counted(open_runs, 'run')} of it {'has' if open_runs == 1 else 'have'} not ended, and max_active_runs is "
+    text += str(dag.max_active_runs)
+    if dag.overlap_policy == "skip":
+        text += ": a slot that falls due meanwhile gets no run (overlap_policy='skip'; the audit has each of them)"
+        return Verdict("overlap_skip", False, f"{text}.", facts)
+    return Verdict("max_active_runs", False, f"{text}: the slot waits until one ends, or until it is raised.", facts)
