@@ -38,8 +38,8 @@ class _Encoder(json.JSONEncoder):
 
     def __init__(self) -> None:
         super().__init__(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        make = json.encoder.c_make_encoder
-        text = json.encoder.encode_basestring  # type: ignore[attr-defined]
+        make = json.encoder.c_make_encoder  # type: ignore[attr-defined]
+        text = json.encoder.encode_basestring
         #: no markers: what is sent is no object of a user, and refers to itself nowhere
         self._parts = make and make(None, self.default, text, None, ":", ",", False, False, False)
 
