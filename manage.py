@@ -13,14 +13,16 @@ def main() -> None:
         from django.core.management import execute_from_command_line
     except ImportError:
         sys.exit(f"{sys.executable} has no Django. Start bin/run once, then use .venv/bin/python manage.py …")
-    from django.db.utils import OperationalError
+    from scheduler_app.management import database
 
     try:
         execute_from_command_line(sys.argv)
-    except OperationalError as error:
-        from django.conf import settings
-
-        sys.exit(f"{str(error).strip()}\n{settings.DATABASE_ADVICE}")
+    except database.ERRORS as error:
+        # of a command that is not ours
+        told = database.advice(error)
+        if told is None:
+            raise
+        sys.exit(told)
 
 
 if __name__ == "__main__":

@@ -9,16 +9,17 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from scheduler_app import access
 from scheduler_app.actions.errors import ActionError
+from scheduler_app.management.database import DatabaseCommand
 from scheduler_app.models import db
 
 AS_JSON = "print JSON instead of a table"
 
 
-class Report(BaseCommand):
+class Report(DatabaseCommand):
     """A command whose method ``run`` shows rows, as a table or as JSON; ``now`` and ``actor`` are set before."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from scheduler_app.dag_processor.process import run_dag_processor
 from scheduler_app.management import long_running
+from scheduler_app.management.database import DatabaseCommand
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Reads the DAG files of the bundles that no other processor owns, and runs callbacks of DAGs and tasks."
 
     def add_arguments(self, parser: CommandParser) -> None:

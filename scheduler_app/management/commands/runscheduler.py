@@ -7,15 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from scheduler_app.conf import conf
 from scheduler_app.management import long_running
+from scheduler_app.management.database import DatabaseCommand
 from scheduler_app.scheduler.beside import Processor
 from scheduler_app.scheduler.process import EXECUTORS, Options, run_scheduler
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Creates due runs, decides which tasks may run, and hands them to executors, until SIGINT or SIGTERM."
 
     def add_arguments(self, parser: CommandParser) -> None:

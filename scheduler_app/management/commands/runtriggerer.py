@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 
 from scheduler_app.management import long_running
+from scheduler_app.management.database import DatabaseCommand
 from scheduler_app.triggerer.process import run_triggerer
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = (
         "Runs the triggers of deferred tasks, thousands of them in few processes. Any number of triggerers share them."
     )
