@@ -222,6 +222,11 @@ class Conf:
         30, "Days that a version of the DAG folder is kept which no DAG and no run refers to; 0 is for ever.", least=0
     )
     callback_days: int = knob(30, "Days that callbacks which have ended are kept; 0 is for ever.", least=0)
+    job_days: int = knob(30, "Days that rows of processes which have ended are kept; 0 is for ever.", least=0)
+    deadline_days: int = knob(90, "Days that missed deadlines and SLAs are kept; 0 is for ever.", least=0)
+    asset_event_days: int = knob(
+        0, "Days that asset events are kept which every DAG has taken that waits for them; 0 is for ever.", least=0
+    )
     audit_days: int = knob(0, "Days that the audit is kept; 0 is for ever.", least=0)
 
     # Secrets

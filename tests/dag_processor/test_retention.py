@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import fields, replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from django.apps import apps
+from django.contrib.sessions.models import Session
 
 from scheduler_app.conf import Conf
 from scheduler_app.dag_processor import retention
 from scheduler_app.dag_processor.retention import Retention
 from scheduler_app.log_store.pieces import ATTEMPT, Piece
 from scheduler_app.log_store.stores import RemoteStore
-from scheduler_app.models import Audit, BundleVersion, Callback, DagRun, LogPiece, SourceBlob, Trigger
+from scheduler_app.models import (
+    Asset,
+    AssetEvent,
+    AssetQueuedEvent,
+    Audit,
+    BundleVersion,
+    Callback,
+    DagRun,
+    Deadline,
+    Job,
+    LogPiece,
+    SourceBlob,
+    Trigger,
+)
 from tests import rows
 from tests.executors.conftest import bundle
 from tests.rows import T0
@@ -35,7 +52,7 @@ class Clock:
 def run_all(values: Conf, clock: Callable[[], float] | None = None) -> int:
     """Everything that is due now."""
     made = Retention(values, clock or Clock())
-    return sum(made.step(NOW) for _ in range(8))
+    return sum(made.step(NOW) for _ in range(12))
 
 
 def test_old_pieces_callbacks_and_audit_rows_go_by_their_own_settings() -> None:
@@ -61,6 +78,47 @@ def test_old_pieces_callbacks_and_audit_rows_go_by_their_own_settings() -> None:
     assert set(Audit.objects.values_list("event", flat=True)) == {"1"}
 
 
+def test_ended_processes_missed_deadlines_and_sessions_go_by_age() -> None:
+    (run,) = rows.trigger(rows.store(shape("a")))
+    for age in (1, 50):
+        at = NOW - timedelta(days=age)
+        for state in ("running", "failed"):
+            end = None if state == "running" else at
+            Job.objects.create(job_type=f"{state}{age}", state=state, start_date=at, latest_heartbeat=at, end_date=end)
+        for missed in (at, None):
+            Deadline.objects.create(
+                dag_id="dag", dag_run=run, kind="run", name=f"{age}", due_at=at, created_at=at, missed_at=missed
+            )
+        Session.objects.create(session_key=f"{age}", session_data="", expire_date=at)
+    values = Conf(log_days=0, callback_days=0, bundle_days=0, job_days=30, deadline_days=30)
+    assert run_all(values) == 3
+    assert Session.objects.values_list("session_key", flat=True).get() == "1"  # a login may run out a day ago
+    assert set(Job.objects.values_list("job_type", flat=True)) == {"running1", "running50", "failed1"}
+    assert Deadline.objects.filter(missed_at=None).count() == 2
+    assert Deadline.objects.exclude(missed_at=None).values_list("name", flat=True).get() == "1"
+
+
+def test_an_asset_event_goes_once_nobody_waits_for_it() -> None:
+    dag = rows.store(shape("a"))
+    (run,) = rows.trigger(dag)
+    asset = Asset.objects.create(name="x", uri="x://y", created_at=T0, updated_at=T0)
+    for number, age in enumerate((1, 50, 50)):
+        event = AssetEvent.objects.create(asset=asset, timestamp=NOW - timedelta(days=age), source_task_id=f"t{number}")
+        event.created_dagruns.add(run)
+    AssetQueuedEvent.objects.create(asset=asset, dag=dag, event=event, created_at=NOW)
+    off = Conf(log_days=0, callback_days=0, bundle_days=0, job_days=0, deadline_days=0)
+    assert run_all(off) == 0
+    assert run_all(replace(off, asset_event_days=30)) == 1
+    assert list(AssetEvent.objects.order_by("pk").values_list("source_task_id", flat=True)) == ["t0", "t2"]
+
+
+def test_of_every_table_it_is_written_how_its_rows_go_again() -> None:
+    models = {model.__name__ for model in apps.get_app_config("scheduler_app").get_models()}
+    assert models == set(retention.HOW_ROWS_GO)
+    named = {word for text in retention.HOW_ROWS_GO.values() for word in re.findall(r"\w+_days", text)}
+    assert named <= {field.name for field in fields(Conf)}
+
+
 def test_a_full_batch_is_followed_soon_and_a_part_of_one_an_hour_later(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention, "_BATCH", 2)
     for number in range(3):
@@ -72,9 +130,9 @@ def test_a_full_batch_is_followed_soon_and_a_part_of_one_an_hour_later(monkeypat
     assert (made.step(NOW), made.step(NOW)) == (1, 0)
     LogPiece.objects.create(log="x", name="late", content=b"", created_at=T0)
     clock.now += 60
-    assert sum(made.step(NOW) for _ in range(4)) == 0
+    assert sum(made.step(NOW) for _ in range(8)) == 0
     clock.now += 3600
-    assert sum(made.step(NOW) for _ in range(4)) == 1
+    assert sum(made.step(NOW) for _ in range(8)) == 1
 
 
 def test_versions_that_a_dag_a_run_or_a_trigger_refers_to_stay_with_their_files() -> None:
