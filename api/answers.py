@@ -59,6 +59,7 @@ ANSWERS: Final[dict[tuple[type, str], tuple[int, str] | None]] = {
     (workers.WorkersView, "GET"): (200, "Workers"),
     (callbacks.CallbacksView, "GET"): (200, "CallbackCollection"),
     (callbacks.CallbackView, "GET"): (200, "Callback"),
+    (callbacks.CallbackLogView, "GET"): (200, "TaskInstancesLogResponse"),
     (callbacks.ReplayView, "POST"): (200, "Callback"),
     # DAGs
     (dags.DagsView, "GET"): (200, "DAGCollectionResponse"),

@@ -153,6 +153,7 @@ urlpatterns = [
     path("workers", workers.WorkersView.as_view()),
     path("callbacks", callbacks.CallbacksView.as_view()),
     path("callbacks/<str:callback_id>", callbacks.CallbackView.as_view()),
+    path("callbacks/<str:callback_id>/logs", callbacks.CallbackLogView.as_view()),
     path("callbacks/<str:callback_id>/replay", callbacks.ReplayView.as_view()),
     re_path(r"^(?P<rest>.*)$", UnknownView.as_view()),
 ]

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.http import StreamingHttpResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from scheduler_app import access
 from scheduler_app.actions import callbacks as callback_actions
+from scheduler_app.conf import conf
 from scheduler_app.models import Callback
 from scheduler_app.queries import callbacks as queries
 
 from .. import bodies, errors, pages, params
 from ..endpoint import Endpoint
 from ..render import stamp
+from . import logs
 
 FILTERS = (
     params.exact("dag_id"),
@@ -80,6 +83,19 @@ class CallbackView(Endpoint):
 
     def get(self, request: Request, callback_id: str) -> Response:
         return Response(document(_one(self.actor, callback_id)))
+
+
+class CallbackLogView(Endpoint):
+    """What it wrote: a run's own callbacks of one kind share a log, a task's write into the log of its try."""
+
+    kind = "run"
+
+    def get(self, request: Request, callback_id: str) -> Response | StreamingHttpResponse:
+        row = _one(self.actor, callback_id)
+        if row.task_name is not None and not access.can(self.actor, "view", "task"):
+            raise errors.Problem(403, "Forbidden")
+        file = queries.log_file(conf().log_folder, row)
+        return logs.answer(request, file, f"the callback {row.kind}", ended=row.state in ("success", "failed"))
 
 
 class ReplayBody(bodies.Body):

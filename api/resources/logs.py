@@ -1,4 +1,4 @@
-"""The log of a try: as JSON, with a token to go on from, or as one JSON object a line."""
+"""The log of a try or a callback: as JSON, with a token to go on from, or as one JSON object a line."""
 
 from __future__ import annotations
 
@@ -34,25 +34,31 @@ class LogView(Endpoint):
     def get(
         self, request: Request, dag_id: str, dag_run_id: str, task_id: str, try_number: str
     ) -> Response | StreamingHttpResponse:
-        query = request.query_params
         number = params.in_path(try_number, "try_number")
-        index = params.get(query, "map_index", params.whole, -1)
-        full = params.get(query, "full_content", params.flag, False)
-        start = _offset(query.get("token"))
+        index = params.get(request.query_params, "map_index", params.whole, -1)
         row = visible_task(self.actor, dag_id, dag_run_id, task_id, index)
         if number < 1 or number > max(row.try_number, _tries(self.actor, row)):
             raise errors.Problem(404, f"TaskInstance not found: it has no try {number}.")
-        source = _opened(attempt_log.path(conf().log_folder, dag_id, dag_run_id, task_id, index, number))
+        file = attempt_log.path(conf().log_folder, dag_id, dag_run_id, task_id, index, number)
         ended = number < row.try_number or row.state in states.FINISHED
-        if asks_for(request, "application/x-ndjson"):
-            return StreamingHttpResponse(_stream(source, start), content_type="application/x-ndjson")
-        lines, offset, more = _read(source, start, MOST if full else CHUNK)
-        return Response(
-            {
-                "content": lines if lines or start else [_empty(source, number)],
-                "continuation_token": None if ended and not more else signing.dumps(offset, salt=_SALT),
-            }
-        )
+        return answer(request, file, f"try {number}", ended=ended)
+
+
+def answer(request: Request, file: Path, whose: str, *, ended: bool) -> Response | StreamingHttpResponse:
+    """A part of a log, or all of it as lines. `whose`: of what it is; `ended`: nobody writes it any more."""
+    query = request.query_params
+    full = params.get(query, "full_content", params.flag, False)
+    start = _offset(query.get("token"))
+    source = _opened(file)
+    if asks_for(request, "application/x-ndjson"):
+        return StreamingHttpResponse(_stream(source, start), content_type="application/x-ndjson")
+    lines, offset, more = _read(source, start, MOST if full else CHUNK)
+    return Response(
+        {
+            "content": lines if lines or start else [_empty(source, whose)],
+            "continuation_token": None if ended and not more else signing.dumps(offset, salt=_SALT),
+        }
+    )
 
 
 def _opened(file: Path) -> Source | None:
@@ -85,10 +91,10 @@ def _shown(line: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in line.items() if not (key == "timestamp" and value is None)}
 
 
-def _empty(source: Source | None, number: int) -> dict[str, Any]:
+def _empty(source: Source | None, whose: str) -> dict[str, Any]:
     if source is not None:
-        return {"event": f"Try {number} has written nothing yet."}
-    return {"event": f"No log of try {number} here or in the log store: it has not started, or its log was removed."}
+        return {"event": f"{whose[:1].upper()}{whose[1:]} has written nothing yet."}
+    return {"event": f"No log of {whose} here or in the log store: it has not started, or its log was removed."}
 
 
 def _offset(token: str | None) -> int:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from django.contrib import messages
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpResponse, StreamingHttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -70,6 +70,18 @@ def one(ask: Ask, callback_id: int) -> HttpResponse:
         "lines": part.lines if part else [],
     }
     return ask.show("callback.html", context)
+
+
+@page
+def download(ask: Ask, callback_id: int) -> StreamingHttpResponse:
+    """All that it wrote, as it was written: JSON lines, streamed."""
+    ask.need("view", "run")
+    row = _find(ask, callback_id)
+    if row.task_name is not None:
+        ask.need("view", "task")
+    return log.sent(
+        log.opened(callbacks.log_file(Path(conf().log_folder), row)), f"{row.dag_id}.{row.kind}.{callback_id}.log"
+    )
 
 
 @deed

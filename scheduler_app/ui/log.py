@@ -80,9 +80,13 @@ def part(ask: Ask, dag_id: str, run_id: str, task_id: str) -> HttpResponse:
 def download(ask: Ask, dag_id: str, run_id: str, task_id: str) -> StreamingHttpResponse:
     """All of it as it was written: JSON lines, streamed."""
     instance, chosen = _chosen(ask, dag_id, run_id, task_id)
-    source = log_of(instance, chosen.number)
+    return sent(log_of(instance, chosen.number), f"{dag_id}.{task_id}.{chosen.number}.log")
+
+
+def sent(source: Source | None, name: str) -> StreamingHttpResponse:
+    """A whole log as a file of that name."""
     if source is None:
         raise Http404(_("The log is neither on this machine nor in the log store."))
-    disposition = content_disposition_header(True, f"{dag_id}.{task_id}.{chosen.number}.log")
+    disposition = content_disposition_header(True, name)
     headers = {"Content-Disposition": str(disposition), "Content-Length": str(source.size)}
     return StreamingHttpResponse(chunks(source), content_type="application/x-ndjson", headers=headers)

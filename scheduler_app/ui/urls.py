@@ -101,6 +101,7 @@ urlpatterns = [
     path("failures/<str:key>/clear/", failures.clear_all, name="failure_clear"),
     path("callbacks/", callbacks.show, name="callbacks"),
     path("callbacks/<int:callback_id>/", callbacks.one, name="callback"),
+    path("callbacks/<int:callback_id>/log/", callbacks.download, name="callback_log"),
     path("callbacks/<int:callback_id>/replay/", callbacks.replay, name="callback_replay"),
     path("questions/", questions.show, name="questions"),
     path("deadlines/", deadlines.show, name="deadlines"),

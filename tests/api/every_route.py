@@ -161,6 +161,7 @@ TABLE: dict[tuple[str, str], tuple[str, int]] = {
     ("GET", "workers"): (VIEWER, 200),
     ("GET", "callbacks"): (VIEWER, 200),
     ("GET", "callbacks/{callback_id}"): (VIEWER, 200),
+    ("GET", "callbacks/{callback_id}/logs"): (VIEWER, 200),
     ("POST", "callbacks/{callback_id}/replay"): (USER, 200),
 }
 BODIES: dict[tuple[str, str], Any] = {
@@ -212,6 +213,7 @@ OURS = {
     "workers",
     "callbacks",
     "callbacks/{callback_id}",
+    "callbacks/{callback_id}/logs",
     "callbacks/{callback_id}/replay",
 }
 #: ids that there are in the fixture ``world``; a batch is asked of all DAGs and runs

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Permission, User
 
+from scheduler_app import attempt_log
 from scheduler_app.models import Audit, Callback, DagRun, TaskInstance
 from scheduler_app.models.effect import Wanted
+from tests.api.conftest import Http
 from tests.rows import T0, at
 
 
@@ -76,6 +81,36 @@ def test_a_replay_makes_it_due_with_all_its_attempts_and_is_audited(http: Any, r
     row = Audit.objects.get(event="replay_callback")
     assert (row.dag_id, row.run_id, row.task_id, row.reason) == ("etl", "run0", "extract", "the channel exists now")
     assert row.before == {"state": "failed", "attempts": 3, "error": "ValueError: no such channel"}
+
+
+def lines(event: str) -> str:
+    return json.dumps({"timestamp": None, "level": "info", "logger": "callback", "event": event}) + "\n"
+
+
+def test_what_a_callback_wrote_is_read_on_by_its_token(http: Any, rows: list[Callback], settings: Any, tmp_path: Path):
+    settings.SCHEDULER = {**settings.SCHEDULER, "log_folder": tmp_path}
+    empty = http.get(f"callbacks/{rows[1].pk}/logs").json()
+    assert empty["content"][0]["event"].startswith("No log of the callback dag_failure here")
+    file = attempt_log.callback_path(tmp_path, "etl", "run0", "dag_failure")
+    file.parent.mkdir(parents=True)
+    file.write_text(lines("calling"))
+    first = http.get(f"callbacks/{rows[1].pk}/logs").json()
+    assert [line["event"] for line in first["content"]] == ["calling"]
+    with file.open("a") as more:
+        more.write(lines("nobody answers"))
+    Callback.objects.filter(pk=rows[1].pk).update(state="failed")
+    second = http.get(f"callbacks/{rows[1].pk}/logs?token={first['continuation_token']}").json()
+    assert ([line["event"] for line in second["content"]], second["continuation_token"]) == (["nobody answers"], None)
+
+
+def test_the_log_of_a_tasks_callback_is_for_those_who_may_see_tasks(
+    rows: list[Callback], settings: Any, tmp_path: Path
+):
+    settings.SCHEDULER = {**settings.SCHEDULER, "log_folder": tmp_path}
+    user = User.objects.create_user("bob")
+    user.user_permissions.add(Permission.objects.get(codename="view_dagrun"))
+    http = Http(user)
+    assert [http.get(f"callbacks/{row.pk}/logs").status_code for row in rows] == [403, 200]
 
 
 def test_one_that_runs_is_not_replayed(http: Any, rows: list[Callback]) -> None:

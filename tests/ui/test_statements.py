@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 IDS = {"dag_id": "dag_000", "run_id": "r0", "task_id": "check", "map_index": "0", "key": "nope"}
 #: answered with what differs by nature: a file, and whether a process is alive
-OTHERS = {"log_download", "healthz", "logout", "live"}
+OTHERS = {"log_download", "callback_log", "healthz", "logout", "live"}
 
 
 def addresses() -> dict[str, str]:

@@ -85,7 +85,7 @@ PAGES = (
 NO_PAGES = {
     "asset_event", "backfill_change", "callback_replay", "cell", "dag_bulk", "dag_hold", "dag_pause", "failure_clear",
     "healthz", "live", "log_download", "log_part", "login", "logout", "preferences", "question", "question_answer",
-    "run_hold", "task_hold", "task_mapped",
+    "run_hold", "task_hold", "task_mapped", "callback_log",
 }  # fmt: skip
 
 
