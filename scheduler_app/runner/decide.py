@@ -105,8 +105,13 @@ def _rescheduled(claim: Claim, outcome: Mapping[str, Any], now: datetime) -> Dec
 def _deferred(claim: Claim, outcome: Mapping[str, Any], now: datetime) -> Decision:
     defer = outcome["defer"]
     timeout = defer.get("timeout")
+    try:
+        trigger_timeout = None if timeout is None else now + timedelta(seconds=timeout)
+    except OverflowError:
+        text = f"The time-out of its deferral, {timeout:g} seconds, reaches beyond the calendar: make it shorter."
+        return failed(claim, {"retry": False, "error": {"type": "", "message": text}}, now)
     columns = {
-        "trigger_timeout": None if timeout is None else now + timedelta(seconds=timeout),
+        "trigger_timeout": trigger_timeout,
         "next_method": defer["next_method"],
         "next_kwargs": defer.get("next_kwargs") or {},
     }

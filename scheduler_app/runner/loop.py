@@ -45,6 +45,8 @@ _TIDY_SECONDS = 5.0
 _LINGER_SECONDS = 5.0
 #: However many rows are taken from attempts, they ask no more often than this whether they are still wanted.
 _EARLY_BEAT_SECONDS = 0.1
+#: What only the contents of a report can bring about: it would come again and again, and hold up the others.
+_UNWRITABLE = (Error, ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
 
 
 class Runner:
@@ -255,7 +257,7 @@ class Runner:
         """One transaction; when a row makes it fail, halves until that row stands alone."""
         try:
             return self._database.do(lambda now: outcomes.write(reports, now))
-        except (Error, ValueError, TypeError, KeyError) as error:
+        except _UNWRITABLE as error:
             if len(reports) > 1:
                 middle = len(reports) // 2
                 return self._write_batch(reports[:middle]) | self._write_batch(reports[middle:])
@@ -268,7 +270,7 @@ class Runner:
         bare = Report(report.claim, None, text)
         try:
             return self._database.do(lambda now: outcomes.write([bare], now))
-        except (Error, ValueError, TypeError, KeyError):
+        except _UNWRITABLE:
             log.exception("The end of %s cannot be written; it will count as lost", report.claim.label)
             return {}
 

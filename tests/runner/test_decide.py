@@ -100,6 +100,14 @@ def test_a_deferral_counts_its_time_out_from_now() -> None:
     assert decided({"state": "deferred", "defer": {**defer, "timeout": None}}).columns["trigger_timeout"] is None
 
 
+def test_a_deferral_whose_time_out_reaches_beyond_the_calendar_fails_and_says_so() -> None:
+    defer = {"classpath": "a.B", "kwargs": {}, "next_method": "go", "next_kwargs": None}
+    timeout = timedelta.max.total_seconds()
+    decision = decided({"state": "deferred", "defer": {**defer, "timeout": timeout}}, max_tries=3)
+    assert decision.verb == "fail"
+    assert "reaches beyond the calendar: make it shorter" in decision.columns["reason"]
+
+
 def test_texts_are_made_fit_for_the_database() -> None:
     assert storable("a\0b\ud800c ü") == "a\\x00b\\ud800c ü"
 

@@ -168,6 +168,26 @@ def test_an_unforeseen_error_of_one_step_does_not_end_the_runner(
     assert rows.states(run) == {"work": "success"}
 
 
+@pytest.mark.parametrize("kind", [OverflowError, AttributeError, RecursionError])
+def test_a_report_that_can_never_be_written_fails_its_task_and_holds_up_no_other(
+    place: Place, executor: InlineExecutor, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
+) -> None:
+    real = outcomes.write
+
+    def write(reports: Any, now: Any) -> Any:
+        if any(report.claim.task_id == "bad" and report.outcome for report in reports):
+            raise kind("no such day")
+        return real(reports, now)
+
+    path = place.file("@task\ndef bad(): pass\n@task\ndef good(): pass\nbad()\ngood()\n")
+    (run,) = rows.trigger(place.stored(shape("bad; good"), path))
+    monkeypatch.setattr(outcomes, "write", write)
+    executor.accept(place.queued(run))
+    executor.drain()
+    assert rows.states(run) == {"bad": "failed", "good": "success"}
+    assert ti_of(run, "bad").reason.startswith("What the task pushed cannot be stored: no such day")
+
+
 def test_a_process_that_talks_nonsense_is_ended_and_the_others_go_on(place: Place, executor: InlineExecutor) -> None:
     path = place.file(
         """
