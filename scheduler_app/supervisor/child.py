@@ -40,10 +40,9 @@ class Child:
     """``signal`` and ``pid`` work once its zygote has forked it; before that a stop is remembered."""
 
     def __init__(self, events: Events, log_file: Path, max_bytes: int, clocks: Clocks, watcher: Watcher) -> None:
-        """Raises OSError when the log cannot be opened."""
-        log_fd = attempt_log.open_for_append(log_file)
+        """Raises OSError when the log cannot be opened, or nothing can (too many open files); then nothing is left."""
         self._events, self._watcher = events, watcher
-        self.log = LogWriter(log_fd, clocks.wall)
+        self.log = LogWriter(-1, clocks.wall)
         self.pid: int | None = None
         self.done = False
         self.started_at = clocks.monotonic()
@@ -55,12 +54,21 @@ class Child:
         ours, theirs = socket.socketpair()
         self._wire = Channel(ours, max_bytes)
         self._pipes: dict[int, RawLines] = {}
-        self.fds = {"wire": theirs.detach(), "log": os.dup(log_fd)}
+        self.fds = {"wire": theirs.detach()}
+        try:
+            self._open(log_file)
+        except BaseException:
+            self.abandon()
+            raise
+        events.watch(self._wire, self._message, self._wire_closed)
+
+    def _open(self, log_file: Path) -> None:
+        self.log.fd = attempt_log.open_for_append(log_file)
+        self.fds["log"] = os.dup(self.log.fd)
         for name, level, logger in (("out", "info", "task.stdout"), ("err", "error", "task.stderr")):
             read, self.fds[name] = os.pipe()
             self._pipes[read] = RawLines(self.log, level, logger)
-            events.watch_pipe(read, lambda data, read=read: self._raw(read, data))
-        events.watch(self._wire, self._message, self._wire_closed)
+            self._events.watch_pipe(read, lambda data, read=read: self._raw(read, data))
 
     def send(self, message: Json) -> None:
         """Raises FrameTooLarge. A child that is gone is told nothing."""
@@ -162,8 +170,9 @@ class Child:
 
     def close_log(self) -> None:
         """The last act: no line can follow."""
-        os.close(self.log.fd)
-        self.log.fd = -1
+        if self.log.fd >= 0:
+            os.close(self.log.fd)
+            self.log.fd = -1
 
 
 def _read_now(fd: int) -> bytes:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import selectors
 from collections.abc import Callable
 from typing import Any
 
 from scheduler_app.wire import Channel, Json, WireError
+
+log = logging.getLogger(__name__)
 
 _CHUNK = 64 * 1024
 
@@ -79,7 +82,7 @@ class Events:
         if mask & selectors.EVENT_READ:
             try:
                 for message in channel.receive():
-                    on_message(message)
+                    _tell(on_message, message)
             except WireError as error:
                 channel.closed, why = True, str(error)
         if channel.closed:
@@ -97,3 +100,11 @@ class Events:
             self.forget(fd)
             os.close(fd)
         on_data(data)
+
+
+def _tell(on_message: Callable[[Json], None], message: Json) -> None:
+    """One message that brings its listener to grief takes neither those behind it along nor the process (I5)."""
+    try:
+        on_message(message)
+    except Exception:
+        log.exception("The message %s could not be dealt with", message.get("op") if type(message) is dict else "?")

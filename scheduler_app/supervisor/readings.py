@@ -64,6 +64,8 @@ def reply(request: Mapping[str, Json]) -> dict[str, Json]:
         return {**answer, "ok": read(request[argument])}
     except secrets.SecretError as error:
         return {**answer, "error": {"type": "SecretError", "message": str(error)}}
-    except (db.DatabaseError, db.InterfaceError) as error:
-        db.close()
-        return {**answer, "error": {"type": "DatabaseError", "message": str(error).strip()}}
+    except Exception as error:
+        # A name that the database's driver refuses, say: it is the file's error, and must not end whoever reads for it.
+        if isinstance(error, (db.DatabaseError, db.InterfaceError)):
+            db.close()
+        return {**answer, "error": {"type": type(error).__name__, "message": str(error).strip()}}

@@ -124,9 +124,11 @@ class TriggerChild:
             reply["ok"] = answers.answer(waiting.claim, Buffer(), request, db.clock())
         except answers.Refusal as refusal:
             reply["error"] = {"type": refusal.kind, "message": str(refusal)}
-        except db.DatabaseError as error:
-            db.close()
-            reply["error"] = {"type": "DatabaseError", "message": str(error).strip()}
+        except Exception as error:
+            # Whatever it is: without an answer the trigger would wait for ever.
+            if isinstance(error, (db.DatabaseError, db.InterfaceError)):
+                db.close()
+            reply["error"] = {"type": type(error).__name__, "message": str(error).strip()}
         if not self._port.closed:
             self._events.send(self._port, reply)
 

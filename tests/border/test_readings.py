@@ -93,6 +93,18 @@ def test_a_file_may_write_nothing_while_it_is_read(pool: ParsePool, tmp_path: Pa
     assert "only Variables and Connections can be read: move the call into the task" in document["import_error"]
 
 
+def test_a_name_that_the_database_refuses_is_the_files_error_and_nobody_elses(pool: ParsePool, tmp_path: Path) -> None:
+    error = parse(pool, tmp_path, "Variable.get('a\\0b')")["import_error"]
+    assert "NUL" in error
+    assert parse(pool, tmp_path, "'fine'")["import_error"] is None
+
+
+def test_a_zygote_is_told_of_such_a_name_and_its_attempts_run(stage: Stage) -> None:
+    tag = "1\ntry:\n    Variable.get('a\\0b')\nexcept Exception as error:\n    TAG = type(error).__name__"
+    (stage.folder / "dag.py").write_text(FILE.format(tag=tag))
+    assert stage.perform("show").outcome["state"] == "success"
+
+
 def test_a_change_of_what_a_file_read_asks_for_its_parse() -> None:
     for path, asked in (("a.py", ["variable:team"]), ("b.py", ["variable:other"]), ("c.py", ["connection:team"])):
         DagFile.objects.create(bundle_name="dags", relative_path=path, asked=asked)
