@@ -21,10 +21,10 @@ from scheduler_app.models import Callback, db
 from scheduler_app.runner import answers
 from scheduler_app.runner.buffers import Buffer
 from scheduler_app.runner.claims import Claim, describe_runs, describe_tasks
+from scheduler_app.runner.decide import storable
 from scheduler_app.supervisor.base import Base, Exit
 from scheduler_app.supervisor.child import Child, Clocks
 from scheduler_app.supervisor.events import Events
-from scheduler_app.wire import WireError
 
 log = logging.getLogger(__name__)
 
@@ -109,7 +109,11 @@ class CallbackRunner:
             if running.claim is None:
                 raise LookupError("its task instance is gone")
             self._fork(running, running.claim)
-        except (OSError, WireError, LookupError) as error:
+        except (db.DatabaseError, db.InterfaceError) as error:
+            db.close()
+            running.ended(running.child, Exit(None, f"it could not be started: {str(error).strip()}"))
+        except Exception as error:
+            # Whatever a row holds: it is given up after its attempts, and keeps nobody's place until then.
             running.ended(running.child, Exit(None, f"it could not be started: {error}"))
 
     def _fork(self, running: _Running, claim: Claim) -> None:
@@ -124,8 +128,12 @@ class CallbackRunner:
             running,
         )
         running.child = child
-        start, error = start_document(claim, running.row)
-        child.send(start)
+        try:
+            start, error = start_document(claim, running.row)
+            child.send(start)
+        except Exception:
+            child.abandon()
+            raise
         key = base.fork(
             "callback",
             child.take_fds(),
@@ -147,13 +155,15 @@ class CallbackRunner:
     def _store(self, running: _Running, now: datetime) -> None:
         row = running.row
         error, again = running.verdict()
+        error = None if error is None else storable(error)
         next_at = None
         if error is not None and again and row.attempts < self._conf.callback_attempts:
             next_at = now + timedelta(seconds=self._conf.callback_retry_seconds * 2 ** (row.attempts - 1))
         try:
             Callback.objects.end(row, now, error=error, next_at=next_at)
         except db.DatabaseError as refused:
-            # The row stays "running" under our job: it is due again when the job is over.
+            if db.is_transient(refused):
+                raise  # it is stored by a later step: our job may live for weeks, and nobody else looks at the row
             log.warning("The end of callback %s could not be stored: %s", row, str(refused).strip())
             db.close()
         metrics.CALLBACKS_ENDED.labels("success" if error is None else "again" if next_at else "failed").inc()
@@ -201,9 +211,11 @@ class _Running:
             child.answer(request, ok=answers.answer(claim, self._buffer, request, db.clock()))
         except answers.Refusal as refusal:
             child.answer(request, error={"type": refusal.kind, "message": str(refusal)})
-        except db.DatabaseError as error:
-            db.close()
-            child.answer(request, error={"type": "DatabaseError", "message": str(error).strip()})
+        except Exception as error:
+            # Whatever it is: without an answer the callback would wait until it is killed.
+            if isinstance(error, (db.DatabaseError, db.InterfaceError)):
+                db.close()
+            child.answer(request, error={"type": type(error).__name__, "message": str(error).strip()})
 
     def ended(self, child: Child | None, exit: Exit) -> None:
         self._exit_text = self._killed or exit.text

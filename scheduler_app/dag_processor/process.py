@@ -146,21 +146,52 @@ class Loop:
     def _turn(self, stop: threading.Event) -> bool:
         """One pass; whether all is done (`num_parses`)."""
         clock = time.monotonic()
+        steps = (self._claim_at_its_time, self._probe, self._look, self._retain, self._submit, self._call)
+        went_well = [self._tried(step, clock) for step in steps]
+        self._wait(stop, clock)
+        if not all(went_well):
+            stop.wait(_DATABASE_RETRY_SECONDS)
+        return self._limited and self._rounds_left <= 0 and not self._processor.busy and bool(self._processor.folders)
+
+    def _tried(self, step: Callable[[float], object], clock: float) -> bool:
+        """Whether a step went well. One that fails each time, over some row, keeps no other from its own (I5)."""
+        try:
+            step(clock)
+        except Exception as error:
+            if isinstance(error, LeaseLost) or db.is_transient(error):
+                raise
+            log.exception("The step %s failed; the others go on", step.__name__)
+            db.close()
+            return False
+        return True
+
+    def _claim_at_its_time(self, clock: float) -> None:
         if clock >= self._next_claim:
             self._next_claim = clock + self._conf.lease_seconds / 3
             self._claim(db.clock())
+
+    def _probe(self, clock: float) -> None:
         if clock >= self._next_probe:
             self._next_probe = clock + self._conf.idle_poll_seconds
             self._serve_people_and_runs()
+
+    def _look(self, clock: float) -> None:
         if self._looks_now(clock):
             self._next_scan = clock + self._conf.dag_dir_scan_seconds
             self._processor.look(db.clock(), every_file=self._limited)
             self._rounds_left -= 1
+
+    def _retain(self, clock: float) -> None:
         if self._retention is not None and self._owns_first():
             self._retention.step(db.clock())
+
+    def _submit(self, clock: float) -> None:
         self._processor.submit()
-        self._wait(stop, clock)
-        return self._limited and self._rounds_left <= 0 and not self._processor.busy and bool(self._processor.folders)
+
+    def _call(self, clock: float) -> None:
+        """Serve the callbacks that run."""
+        if self._runner is not None:
+            self._runner.step(0.0 if self._processor.busy else _BUSY_WAIT_SECONDS, db.clock)
 
     def _owns_first(self) -> bool:
         """One processor of all sees to what is old: whoever owns the first bundle."""
@@ -187,10 +218,8 @@ class Loop:
 
     def _wait(self, stop: threading.Event, clock: float) -> None:
         """Serves the children that are at work; without any, sleeps until something is due."""
-        parsing, calling = self._processor.busy, self._runner is not None and self._runner.busy
-        if self._runner is not None:
-            self._runner.step(0.0 if parsing else _BUSY_WAIT_SECONDS, db.clock)
-        if parsing:
+        calling = self._runner is not None and self._runner.busy
+        if self._processor.busy:
             self._parser_used = clock
             self._processor.collect(_BUSY_WAIT_SECONDS, db.clock)
         elif not calling:

@@ -6,18 +6,23 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import psycopg2
 import pytest
+from django.db import OperationalError
 
 from scheduler_app import attempt_log
 from scheduler_app.conf import Conf
+from scheduler_app.dag_processor import callbacks
 from scheduler_app.dag_processor.callbacks import CallbackRunner
 from scheduler_app.engine.dag import Dag, Task
 from scheduler_app.models import Callback, DagRun, Job, TaskInstance
-from scheduler_app.models.effect import Wanted
+from scheduler_app.models import db as database
+from scheduler_app.models.effect import CallbackQuerySet, Wanted
 from tests.rows import T0, default_pool, store, trigger
 
 pytestmark = [pytest.mark.django_db, pytest.mark.processes]
@@ -46,7 +51,7 @@ def note(event):
 
 
 def broken(context):
-    raise ValueError("no such channel")
+    raise ValueError("no such channel\\0")
 
 
 def die_once(context):
@@ -150,7 +155,7 @@ def test_what_a_callback_raises_is_stored_is_not_tried_again_and_does_not_stop_t
     state, attempts, error = facts(row)
     assert (state, attempts) == ("failed", 1)
     assert error is not None
-    assert error.endswith("ValueError: no such channel")
+    assert error.endswith("ValueError: no such channel\\x00")
     assert [line["event"] for line in world.noted()] == ["second"]
 
 
@@ -203,3 +208,52 @@ def test_a_stop_waits_for_a_running_callback_but_not_for_ever(world: World):
     world.runner.start_due(["dags"], T0)
     world.runner.drain(3.0, lambda: T0)
     assert (facts(quick)[0], facts(slow)[0]) == ("success", "running")
+
+
+def test_a_callback_that_the_database_refuses_to_describe_is_tried_again_and_keeps_no_place(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    def refuse(row: Callback) -> None:
+        raise OperationalError("server closed the connection")
+
+    row = world.want("dag_success", of_task=False)
+    monkeypatch.setattr(callbacks, "describe", refuse)
+    monkeypatch.setattr(database, "close", lambda: None)
+    assert world.run_due() == 1
+    assert facts(row) == ("pending", 1, "It could not be started: server closed the connection.")
+    assert not world.runner.busy
+
+
+def test_an_end_that_the_database_refuses_for_the_moment_is_stored_by_a_later_step(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    real, left = CallbackQuerySet.end, [1]
+
+    def end(*args: Any, **kwargs: Any) -> bool:
+        if left:
+            left.clear()
+            error = OperationalError("terminating connection due to administrator command")
+            error.__cause__ = psycopg2.OperationalError()
+            raise error
+        return real(*args, **kwargs)
+
+    row = world.want("dag_success", of_task=False)
+    monkeypatch.setattr(CallbackQuerySet, "end", end)
+    with pytest.raises(OperationalError):
+        world.run_due()
+    assert facts(row)[0] == "running"
+    world.runner.step(0.1, lambda: world.now)
+    assert facts(row) == ("success", 1, None)
+
+
+def test_a_callback_whose_start_is_too_large_leaves_no_file_open(world: World):
+    runner = world.make_runner(replace(world.conf, max_message_mb=1))
+    world.run_due(runner)
+    row = world.want("dag_success", {"reason": "x" * 2_000_000}, of_task=False)
+    runner._running_base()
+    before = set(os.listdir("/proc/self/fd"))
+    world.run_due(runner)
+    assert facts(row)[0] == "pending"
+    assert "max_message_mb" in (facts(row)[2] or "")
+    assert set(os.listdir("/proc/self/fd")) == before
+    runner.stop()

@@ -12,6 +12,7 @@ import pytest
 from scheduler_app import access
 from scheduler_app.actions import backfills
 from scheduler_app.conf import Conf
+from scheduler_app.dag_processor import inventory, process
 from scheduler_app.dag_processor.bundle import Bundle, bundles_of
 from scheduler_app.dag_processor.process import run_dag_processor
 from scheduler_app.models import DagModel, DagRun, DagVersion, Job, ParseError
@@ -70,6 +71,23 @@ def test_files_are_parsed_once_and_the_job_ends_in_order(dags: Path):
     assert ParseError.objects.get().stack_trace.endswith("ModuleNotFoundError: No module named 'nothing_like_this'")
     job = Job.objects.get()
     assert (job.job_type, job.state, job.bundle_names) == ("DagProcessorJob", "success", [])
+
+
+def test_a_step_that_always_fails_keeps_no_other_from_its_own(dags: Path, monkeypatch: pytest.MonkeyPatch):
+    (dags / "good.py").write_text("from airflow import DAG\nwith DAG('good', schedule=None):\n    pass\n")
+    stop, probes = threading.Event(), []
+
+    def probe(folders: object) -> None:
+        probes.append(folders)
+        if len(probes) == 60:
+            stop.set()
+        raise ValueError("a row that nobody understands")
+
+    monkeypatch.setattr(inventory, "probe", probe)
+    monkeypatch.setattr(process, "_DATABASE_RETRY_SECONDS", 0.0)
+    run_dag_processor(stop, num_parses=1)
+    assert DagModel.objects.get().pk == "good"
+    assert probes
 
 
 def test_a_file_that_takes_too_long_is_an_import_error_and_the_others_go_on(dags: Path, settings: Any):
