@@ -122,9 +122,23 @@ class Keeper:
             jobs = [(file, fence, True) for file, fence in self._ended.items()]
             jobs += [(file, fence, False) for file, fence in self._growing.items()]
         if isinstance(self._store, DatabaseStore) or len(jobs) < 2:
-            return sum(self._ship_one(job) for job in jobs)
+            return self._ship_in_turn(jobs)
         with ThreadPoolExecutor(_PARALLEL, thread_name_prefix="log-keeper") as pool:
             return sum(pool.map(self._ship_one, jobs))
+
+    def _ship_in_turn(self, jobs: list[tuple[Path, int, bool]]) -> int:
+        """One that cannot be read does not keep the others; a database that refuses refuses them all."""
+        shipped, failed = 0, None
+        for job in jobs:
+            try:
+                shipped += self._ship_one(job)
+            except (db.DatabaseError, db.InterfaceError):
+                raise
+            except Exception as error:
+                failed = error
+        if failed is not None:
+            raise failed
+        return shipped
 
     def _ship_one(self, job: tuple[Path, int, bool]) -> int:
         file, fence, ended = job

@@ -203,6 +203,20 @@ def test_what_could_not_be_shipped_is_shipped_later(tmp_path: Path) -> None:
     assert Machine(tmp_path / "there", f"file://{tmp_path}/store").read() == ["one"]
 
 
+def test_a_log_that_cannot_be_read_keeps_no_other_from_being_shipped(tmp_path: Path) -> None:
+    here = Machine(tmp_path / "here", "database")
+    looks = keeper(here)
+    broken = here.file.with_name("attempt=0.log")
+    broken.mkdir(parents=True)
+    here.write("one")
+    for file in (broken, here.file):
+        looks.follow(file, 1)
+        looks.finish(file)
+    with pytest.raises(IsADirectoryError):
+        looks.work()
+    assert Machine(tmp_path / "there", "database").read() == ["one"]
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_keeper_that_stops_has_shipped_all(tmp_path: Path) -> None:
     here, there = Machine(tmp_path / "here", "database"), Machine(tmp_path / "there", "database")
