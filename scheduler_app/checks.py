@@ -9,6 +9,8 @@ from zoneinfo import ZoneInfo
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 from django.core.exceptions import ImproperlyConfigured
+from fsspec import get_filesystem_class
+from fsspec.core import split_protocol
 
 from .conf import Conf, conf
 
@@ -17,6 +19,7 @@ _CHOICES = (
     ("max_active_tasks_per", ("run", "dag"), "E009"),
     ("worker_sources", ("database", "folder"), "E010"),
     ("timed_out_running_tasks", ("skipped", "failed"), "E011"),
+    ("interrupted_tasks", ("with_retries", "all", "none"), "E012"),
 )
 
 
@@ -81,7 +84,22 @@ def _relations(values: Conf) -> list[CheckMessage]:
         found.append(
             Error(f"SCHEDULER['default_timezone'] {values.default_timezone!r} is no zone.", id="scheduler_app.E007")
         )
-    return found
+    return [*found, *_log_store(values.log_store)]
+
+
+def _log_store(url: str) -> list[CheckMessage]:
+    """Without its driver no log would be shipped, and none be shown that another machine wrote."""
+    if url in ("", "database"):
+        return []
+    protocol = split_protocol(url)[0] or "file"
+    try:
+        get_filesystem_class(protocol)
+    except (ImportError, ValueError) as error:
+        driver = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs"}.get(protocol)
+        hint = f"pip install {driver}, for the web server and every process that runs tasks." if driver else None
+        text = f"SCHEDULER['log_store'] is a URL of {protocol}, which cannot be used: {error}."
+        return [Error(text, hint=hint or "It is a URL of fsspec, or database.", id="scheduler_app.E013")]
+    return []
 
 
 @register()

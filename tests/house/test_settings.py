@@ -3,6 +3,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import re
+import sys
 import tomllib
 from io import StringIO
 from pathlib import Path
@@ -66,6 +67,9 @@ def test_S_67_conf_follows_the_settings_in_force(settings) -> None:
         ({"default_timezone": "Mars/Olympus"}, ["scheduler_app.E007"]),
         ({"max_active_tasks_per": "pool"}, ["scheduler_app.E009"]),
         ({"timed_out_running_tasks": "gone"}, ["scheduler_app.E011"]),
+        ({"interrupted_tasks": "some"}, ["scheduler_app.E012"]),
+        ({"log_store": "nowhere://logs"}, ["scheduler_app.E013"]),
+        ({"log_store": "file:///tmp/logs"}, []),
         ({"nonsense": 1}, ["scheduler_app.E001"]),
     ],
 )
@@ -116,3 +120,11 @@ def test_the_wheel_asks_for_the_packages_that_are_tested() -> None:
     names |= {re.split(r"[<>=]", line)[0] for line in project["optional-dependencies"]["embedded"]}
     pinned = {line.split("==")[0] for line in (ROOT / "requirements.txt").read_text().splitlines() if "==" in line}
     assert names == pinned - {"pytest-django"}
+
+
+def test_a_log_store_whose_driver_is_missing_says_what_to_install(settings, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    settings.SCHEDULER = {"log_store": "s3://bucket/logs"}
+    (told,) = checks.check_conf()
+    assert "a URL of s3, which cannot be used: Install s3fs to access S3" in told.msg
+    assert told.hint == "pip install s3fs, for the web server and every process that runs tasks."
