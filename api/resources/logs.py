@@ -23,9 +23,10 @@ from ..endpoint import Endpoint, asks_for
 from .task_instances import visible_task
 
 _SALT = "scheduler.api.log"
-#: Bytes of a log in one JSON answer; ``full_content`` reads on up to the second number, the token tells where it ended.
+#: Bytes of a log in one JSON answer; ``full_content`` reads on up to the second number (as JSON it takes five times as
+#: much memory), the token tells where it ended.
 CHUNK = 1_000_000
-MOST = 64_000_000
+MOST = 16_000_000
 
 
 class LogView(Endpoint):
