@@ -172,6 +172,8 @@ _NOTICE_LOSS = {
     "tcp_user_timeout": 60_000,
 }
 DATABASES["default"]["OPTIONS"] = _NOTICE_LOSS | DATABASES["default"].get("OPTIONS", {})
+if DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
+    DATABASES["default"]["ENGINE"] = "scheduler_app.postgresql"
 DATABASES["default"] |= {
     "CONN_MAX_AGE": env.int("SCHEDULER_CONN_MAX_AGE_SECONDS", default=600),
     "CONN_HEALTH_CHECKS": True,
