@@ -235,6 +235,7 @@ def main() -> None:
         from django.conf import settings
 
         from bench.reads_seed import seed
+        from scheduler_app import wsgi  # noqa: F401  (loads what a web process loads, and keeps it)
         from scheduler_app.models import db
 
         settings.ALLOWED_HOSTS = ["testserver"]

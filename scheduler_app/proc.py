@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import importlib
 import os
 import signal
@@ -71,6 +72,16 @@ def signal_group(pgid: int, number: int) -> bool:
         os.killpg(pgid, number)
         return True
     return False
+
+
+def keep_what_is_loaded() -> None:
+    """The collector never looks again at what exists now: modules, models, routes, templates of a process that is up.
+
+    A full collection walks all of that, and stops a request or a pass for as long; and where the process forks, it
+    would write to pages that are shared.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def _prctl(option: int, value: int) -> None:

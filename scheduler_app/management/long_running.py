@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from scheduler_app import inspection
+from scheduler_app import inspection, proc
 from scheduler_app.conf import conf
 
 
@@ -18,7 +18,8 @@ def add_arguments(parser: CommandParser) -> None:
 
 @contextlib.contextmanager
 def inspected(options: dict[str, Any]) -> Iterator[None]:
-    """The process serves its metrics, where a port is given, for the time of the block."""
+    """The process serves its metrics, where a port is given, for the time of the block; it has loaded what it needs."""
+    proc.keep_what_is_loaded()
     values, port = conf(), options["metrics_port"]
     try:
         serving = inspection.metrics_served(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 import time
 from functools import partial
@@ -12,7 +11,7 @@ from django.conf import settings
 from django.db import connections  # noqa: TID251  (closes all of them before the forks)
 from django.urls import get_resolver
 
-from scheduler_app import embedded_db
+from scheduler_app import embedded_db, proc
 from scheduler_app.conf import conf
 
 from .bootstrap import ADMIN, ensure_admin, migrate
@@ -43,8 +42,7 @@ def _run_components(server: embedded_db.Server | None) -> int:
     services = [_forked(component) for component in COMPONENTS]
     get_resolver().url_patterns  # noqa: B018  (loads every page and endpoint)
     connections.close_all()  # a connection must not be shared by two processes
-    gc.collect()
-    gc.freeze()  # pages of what is loaded stay shared: the collector does not write to them
+    proc.keep_what_is_loaded()
     width = max(len(component.name) for component in (*COMPONENTS, DATABASE)) + 1
     supervisor = Supervisor(
         services,
