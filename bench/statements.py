@@ -1,4 +1,4 @@
-"""Where the database's time goes, by statement: wall time as the process sees it, and the CPU of the database's process.
+"""Where the database's time goes, by statement: wall as the process sees it, and CPU of the database's process.
 
 The wall of a statement depends on the machine's load, its CPU hardly: it is read from the kernel around each statement,
 in nanoseconds, where the database runs on this machine (Linux).
