@@ -103,8 +103,8 @@ def _listening(found: Record) -> Iterator[None]:
         found.commits += 1
         return commit()
 
-    def keeping(handle: Any, sql: str, params: Any, *, keep_plan: bool) -> None:
-        run(handle, sql, params, keep_plan=keep_plan)
+    def keeping(handle: Any, sql: str, params: Any, *, keep_plan: bool, first: str = "") -> None:
+        run(handle, sql, params, keep_plan=keep_plan, first=first)
         found.statements += 1
         if _WRITES.search(sql):
             found.writes.append(Write(sql, params, keep_plan, found.commits, alone=not connection.in_atomic_block))

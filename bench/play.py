@@ -56,12 +56,12 @@ class Stage:
     def tick(self, per_tick: int) -> bool:
         """One pass, and the ends of so many attempts; whether anything changed."""
         from scheduler_app.conf import conf
-        from scheduler_app.models import db
+        from scheduler_app.scheduler.loop import probe
         from scheduler_app.scheduler.tick import Tick
 
-        now = db.clock()
+        now, flags = probe()
         executors = {self.executor.name: self.executor}
-        changed = self.loop.tick(Tick(now, self.job_id, conf(), executors, self.rng, conf().max_tis_per_query))
+        changed = self.loop.tick(Tick(now, self.job_id, conf(), executors, self.rng, conf().max_tis_per_query), flags)
         return bool(self.executor.drain(now, per_tick) or changed)
 
     def beat(self) -> None:

@@ -64,6 +64,8 @@ TASK_VERBS: Final[dict[str, tuple[frozenset[State], State]]] = {
     "settle": (frozenset({NONE, SCHEDULED, UP_FOR_RETRY}), SUCCESS),
     # admission gave it a slot; a new fence
     "queue": (frozenset({SCHEDULED}), QUEUED),
+    # both at once: its upstreams allow it, and the admission in the transaction of that look gave it a slot
+    "schedule_and_queue": (frozenset({NONE, UP_FOR_RETRY, UP_FOR_RESCHEDULE}), QUEUED),
     # the hand-out was lost before it began, or was refused
     "unqueue": (frozenset({QUEUED}), SCHEDULED),
     "start": (frozenset({QUEUED}), RUNNING),

@@ -67,10 +67,16 @@ def cursor() -> Iterator[Any]:
         yield handle
 
 
-def fetch(sql: str, params: Sequence[Any] | dict[str, Any] = (), *, keep_plan: bool = False) -> list[tuple[Any, ...]]:
-    """All rows of one statement. ``keep_plan``: it runs often and about few rows, see ``models.prepared``."""
+def fetch(
+    sql: str, params: Sequence[Any] | dict[str, Any] = (), *, keep_plan: bool = False, first: str = ""
+) -> list[tuple[Any, ...]]:
+    """All rows of one statement. ``keep_plan``: it runs often and about few rows, see ``models.prepared``.
+
+    ``first``: a statement of its own (its rows are lost) that is over before this one takes its snapshot; both travel
+    in one trip.
+    """
     with cursor() as handle:
-        run(handle, sql, params, keep_plan=keep_plan)
+        run(handle, sql, params, keep_plan=keep_plan, first=first)
         return list(handle.fetchall())
 
 
@@ -89,12 +95,12 @@ def execute(sql: str, params: Sequence[Any] | dict[str, Any] = (), *, keep_plan:
         return int(handle.rowcount)
 
 
-def run(handle: Any, sql: str, params: Sequence[Any] | dict[str, Any], *, keep_plan: bool) -> None:
-    """Runs one statement on a cursor of :func:`cursor`."""
+def run(handle: Any, sql: str, params: Sequence[Any] | dict[str, Any], *, keep_plan: bool, first: str = "") -> None:
+    """Runs one statement on a cursor of :func:`cursor`; ``first`` as in :func:`fetch`."""
     if keep_plan:
-        prepared.execute(handle, sql, dict(params))
+        prepared.execute(handle, sql, dict(params), first)
     else:
-        handle.execute(sql, params or None)
+        handle.execute(f"{first}; {sql}" if first else sql, params or None)
 
 
 def clock() -> datetime:

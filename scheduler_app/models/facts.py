@@ -36,6 +36,7 @@ class RunRow(NamedTuple):
     is_paused: bool
     is_stale: bool
     latest_version_id: UUID | None
+    max_active_tasks: int
 
     def held(self, now: datetime) -> bool:
         return self.held_at is not None and (self.held_until is None or self.held_until > now)
@@ -44,7 +45,7 @@ class RunRow(NamedTuple):
 RUN_ROW = """
 r.id, r.dag_id, r.run_id, r.run_type, r.state, r.logical_date, r.run_after, r.start_date, r.dag_version_id,
 r.next_check_at, r.look_failures, r.backoff_until, r.held_at, r.held_until, r.cut_short_at,
-d.is_paused, d.is_stale, d.latest_version_id
+d.is_paused, d.is_stale, d.latest_version_id, d.max_active_tasks
 """
 
 _TI = (

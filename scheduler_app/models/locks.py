@@ -9,14 +9,16 @@ from __future__ import annotations
 from . import db
 
 BUNDLES = "SELECT pg_advisory_xact_lock('scheduler_job'::regclass::oid::int, 2)"
-ADMISSION = "SELECT pg_try_advisory_xact_lock('scheduler_task_instance'::regclass::oid::int, 1)"
+#: Asks whether this transaction alone may admit now; goes ``first`` before what is counted (``db.fetch``), in one trip.
+#: The answer is kept for the rest of the transaction, see :data:`ADMITS`.
+ADMISSION = """
+SELECT set_config('scheduler.admits',
+                  pg_try_advisory_xact_lock('scheduler_task_instance'::regclass::oid::int, 1)::text, true)
+"""
+#: Holds in whatever follows :data:`ADMISSION` when this transaction may admit.
+ADMITS = "current_setting('scheduler.admits', true) = 'true'"
 BLOBS = "SELECT pg_advisory_xact_lock('scheduler_source_blob'::regclass::oid::int, 3)"
 _NO_ADMISSION = "SELECT pg_advisory_xact_lock('scheduler_task_instance'::regclass::oid::int, 1)"
-
-
-def try_admission() -> bool:
-    """Whether this transaction alone may admit now. A statement of its own, before anything is counted."""
-    return bool(db.fetch(ADMISSION, keep_plan=True)[0][0])
 
 
 def keep_out_admission() -> None:

@@ -90,10 +90,13 @@ def is_few(rows: Sequence[object]) -> bool:
     return len(rows) <= FEW
 
 
-def execute(cursor: Any, sql: str, params: Mapping[str, Any]) -> None:
-    """Runs ``sql`` (with named parameters alone) by its prepared plan; the rows are in the cursor afterwards."""
+def execute(cursor: Any, sql: str, params: Mapping[str, Any], first: str = "") -> None:
+    """Runs ``sql`` (with named parameters alone) by its prepared plan; the rows are in the cursor afterwards.
+
+    ``first``: a statement of its own that goes before it in the same trip.
+    """
     if _refused:
-        cursor.execute(sql, params)
+        cursor.execute(f"{first}; {sql}" if first else sql, params)
         return
     plans = _plans.setdefault(cursor.connection, {})
     plan = plans.get(sql)
@@ -101,7 +104,7 @@ def execute(cursor: Any, sql: str, params: Mapping[str, Any]) -> None:
         plan = plans[sql] = _prepare(cursor, sql, plan)
     plan.left -= 1
     try:
-        cursor.execute(plan.execute, params)
+        cursor.execute(f"{first}; {plan.execute}" if first else plan.execute, params)
     except DatabaseError as error:
         plan.left = 0  # whatever it was: a column that changed its type makes a plan useless for ever
         _judge(error)

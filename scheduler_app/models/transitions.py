@@ -76,16 +76,26 @@ _FRESH = {
     "lost_hand_outs": "0",
 }
 
+_SCHEDULED = {
+    "scheduled_when": NOW,
+    "next_at": "NULL",
+    "end_date": "NULL",
+    "reason": "NULL",
+    "first_start_date": "CASE WHEN ti.state = 'up_for_reschedule' THEN ti.first_start_date END",
+    "start_date": "CASE WHEN ti.state = 'up_for_reschedule' THEN ti.start_date END",
+}
+_QUEUED = {
+    "fence": "ti.fence + 1",
+    "queued_when": NOW,
+    "handed_out_at": "NULL",
+    "job_id": "NULL",
+    "heartbeat_at": "NULL",
+    "external_executor_id": "NULL",
+}
+
 #: verb → what it sets besides the state. ``first_start_date`` NULL means that the next start begins a new try.
 _TASK_SETS: dict[str, dict[str, str]] = {
-    "schedule": {
-        "scheduled_when": NOW,
-        "next_at": "NULL",
-        "end_date": "NULL",
-        "reason": "NULL",
-        "first_start_date": "CASE WHEN ti.state = 'up_for_reschedule' THEN ti.first_start_date END",
-        "start_date": "CASE WHEN ti.state = 'up_for_reschedule' THEN ti.start_date END",
-    },
+    "schedule": _SCHEDULED,
     "start_deferred": {
         "fence": "ti.fence + 1",
         "try_number": "ti.try_number + 1",
@@ -106,14 +116,8 @@ _TASK_SETS: dict[str, dict[str, str]] = {
         "first_start_date": NOW,
         "next_at": "NULL",
     },
-    "queue": {
-        "fence": "ti.fence + 1",
-        "queued_when": NOW,
-        "handed_out_at": "NULL",
-        "job_id": "NULL",
-        "heartbeat_at": "NULL",
-        "external_executor_id": "NULL",
-    },
+    "queue": _QUEUED,
+    "schedule_and_queue": _SCHEDULED | _QUEUED,
     "unqueue": {"queued_when": "NULL", "handed_out_at": "NULL", "lost_hand_outs": "ti.lost_hand_outs + 1"},
     "take_back": {"queued_when": "NULL", "handed_out_at": "NULL"},
     "start": {
@@ -233,12 +237,22 @@ def tasks(
 
 
 def tasks_then(
-    then: str, verb: str, ids: Sequence[int], now: datetime, *, fences: Sequence[int], **columns: Any
+    then: str,
+    verb: str,
+    ids: Sequence[int],
+    now: datetime,
+    *,
+    fences: Sequence[int] | None = None,
+    wait: bool = True,
+    **columns: Any,
 ) -> list[dict[str, Any]]:
-    """As :func:`tasks`, with an answer of its own: ``then`` ends the statement and reads what moved as ``moved``."""
+    """As :func:`tasks`, with an answer of its own: ``then`` ends the statement and reads what moved as ``moved``.
+
+    It tells no runner, so a verb that may take a row from its process has to bring the fences.
+    """
     if not ids:
         return []
-    sql, params = _statement("task", verb, ids, now, columns, fences, verb in TASK_WAKES, then=then)
+    sql, params = _statement("task", verb, ids, now, columns, fences, verb in TASK_WAKES, wait, then=then)
     return db.fetch_named(sql, params, keep_plan=prepared.is_few(ids))
 
 

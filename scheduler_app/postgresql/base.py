@@ -59,7 +59,7 @@ class Connection(psycopg2.extensions.connection):
             handle.execute(command)
 
 
-class Cursor(base.Cursor):
+class Cursor(psycopg2.extensions.cursor):
     """Whatever sends something brings the BEGIN that is owed."""
 
     connection: Connection

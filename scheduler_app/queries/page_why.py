@@ -197,7 +197,7 @@ def _run_row(run: DagRun) -> facts.RunRow:
     rest = ("next_check_at", "look_failures", "backoff_until", "held_at", "held_until", "cut_short_at")
     values: dict[str, Any] = {name: getattr(run, name) for name in (*of_run, *rest)}
     dag = run.dag
-    of_dag = {"is_paused": dag.is_paused, "is_stale": dag.is_stale, "latest_version_id": dag.latest_version_id}
+    of_dag = {name: getattr(dag, name) for name in ("is_paused", "is_stale", "latest_version_id", "max_active_tasks")}
     return facts.RunRow(**values, **of_dag, version_id=run.dag_version_id)
 
 

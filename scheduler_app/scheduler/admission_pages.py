@@ -16,6 +16,7 @@ from scheduler_app.engine.admission import Candidate, Refusal, Room, admit
 from scheduler_app.engine.limits import decode, first_obstacle
 from scheduler_app.engine.order import fair_order
 from scheduler_app.models import db
+from scheduler_app.models.prepared import all_of
 from scheduler_app.scheduler.tick import Tick
 
 #: Rows that one key brings at a time.
@@ -73,6 +74,13 @@ _ORDER = "priority_weight DESC, scheduled_when, id"
 _FIRST_PAGE = (
     f"SELECT {_COLUMNS} FROM scheduler_task_instance WHERE state = 'scheduled' ORDER BY {_ORDER} LIMIT %(limit)s"
 )
+#: With those that the look of this transaction found ready, as if it had written them.
+_FIRST_PAGE_AND_READY = f"""
+({_FIRST_PAGE}) UNION ALL
+SELECT {_COLUMNS.replace("scheduled_when", "%(now)s::timestamptz")}
+FROM (SELECT * FROM unnest(%(ready)s::bigint[]) {all_of("%(ready)s::bigint[]")}) AS w(ready)
+JOIN scheduler_task_instance ti ON ti.id = w.ready
+"""
 #: The priorities that scheduled rows have, each found by one step in the index.
 _WEIGHTS = """
 WITH RECURSIVE weights AS (
@@ -215,13 +223,17 @@ class Pages:
     def admit_first(self) -> bool:
         """The head of the global order; whether rows behind it may have room that these could not use."""
         page, before = self._first_page(), len(self.admitted)
+        written = [row for row in page if row.id not in self.tick.ready]
+        is_full = len(written) == self.tick.limit
+        if is_full:
+            page = written  # what lies behind them may come before those that are not written yet
         self._admit([row for row in page if row.id not in self._seen])
-        may_be_more = len(page) == self.tick.limit or self.ageing_seconds > 0
-        return may_be_more and len(self.admitted) - before < len(page)
+        return (is_full or self.ageing_seconds > 0) and len(self.admitted) - before < len(page)
 
     def _first_page(self) -> list[Ready]:
+        params = {"limit": self.tick.limit, "now": self.tick.now, "ready": self.tick.ready}
         if not self.ageing_seconds:
-            return _ready(db.fetch(_FIRST_PAGE, {"limit": self.tick.limit}, keep_plan=True))
+            return _ready(db.fetch(_FIRST_PAGE_AND_READY if self.tick.ready else _FIRST_PAGE, params, keep_plan=True))
         weights = [row[0] for row in db.fetch(_WEIGHTS)]
         each = -(-self.tick.limit // max(1, len(weights)))
         return _ready(db.fetch(_OLDEST, {"weights": weights, "each": each})) if weights else []
@@ -328,8 +340,10 @@ class Pages:
 
     def _limits(self, run_ids: set[int]) -> dict[int, int]:
         """``max_active_tasks`` of those runs that may hand out; the others need not be asked about again."""
-        params = {"runs": list(run_ids), "now": self.tick.now}
-        limits = dict(db.fetch(_OPEN_RUNS, params, keep_plan=True)) if run_ids else {}
+        limits = {run_id: limit for run_id, limit in self.tick.open_runs.items() if run_id in run_ids}
+        params = {"runs": list(run_ids - limits.keys()), "now": self.tick.now}
+        if params["runs"]:
+            limits.update(db.fetch(_OPEN_RUNS, params, keep_plan=True))
         self._shut_runs |= run_ids - limits.keys()
         return limits
 

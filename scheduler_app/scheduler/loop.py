@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from scheduler_app import metrics
 from scheduler_app.models import db
@@ -79,7 +80,9 @@ JUDGES = ("fail_lost_tasks", "adopt_orphans")
 #: "Is there anything?" in one statement: an idle tick is this and nothing else. A partial index gives each answer: the
 #: order asks for it, while a plain EXISTS was read from the table's beginning where many rows fit (2,792 pages for 30).
 PROBE = """
-SELECT (SELECT id FROM scheduler_wake ORDER BY id LIMIT 1) IS NOT NULL AS wakes,
+WITH clock AS MATERIALIZED (SELECT coalesce(%(now)s::timestamptz, clock_timestamp()) AS now)
+SELECT (SELECT now FROM clock),
+       (SELECT id FROM scheduler_wake ORDER BY id LIMIT 1) IS NOT NULL AS wakes,
        (SELECT id FROM scheduler_dag_wake ORDER BY id LIMIT 1) IS NOT NULL AS dag_wakes,
        (SELECT id FROM scheduler_dag_run WHERE state = 'queued' AND backfill_id IS NULL
         ORDER BY dag_id, run_after, id LIMIT 1) IS NOT NULL AS queued_runs,
@@ -90,14 +93,17 @@ SELECT (SELECT id FROM scheduler_wake ORDER BY id LIMIT 1) IS NOT NULL AS wakes,
        (SELECT id FROM scheduler_task_instance WHERE state = 'queued' AND handed_out_at IS NULL
         ORDER BY priority_weight DESC, queued_when, id LIMIT 1) IS NOT NULL AS outbox,
        (SELECT id FROM scheduler_asset_queued_event ORDER BY id LIMIT 1) IS NOT NULL AS asset_events,
-       (SELECT dag_id FROM scheduler_dag WHERE NOT is_paused AND NOT is_stale AND next_dagrun_run_after <= %(now)s
+       (SELECT dag_id FROM scheduler_dag
+        WHERE NOT is_paused AND NOT is_stale AND next_dagrun_run_after <= (SELECT now FROM clock)
         ORDER BY next_dagrun_run_after, dag_id LIMIT 1) IS NOT NULL AS due_dags,
-       (SELECT id FROM scheduler_dag_run WHERE state IN ('queued', 'running') AND next_check_at <= %(now)s
+       (SELECT id FROM scheduler_dag_run
+        WHERE state IN ('queued', 'running') AND next_check_at <= (SELECT now FROM clock)
         ORDER BY next_check_at LIMIT 1) IS NOT NULL
-           OR (SELECT id FROM scheduler_task_instance WHERE state = 'deferred' AND trigger_timeout <= %(now)s
+           OR (SELECT id FROM scheduler_task_instance
+               WHERE state = 'deferred' AND trigger_timeout <= (SELECT now FROM clock)
                ORDER BY trigger_timeout LIMIT 1) IS NOT NULL
            AS alarms,
-       (SELECT id FROM scheduler_deadline WHERE missed_at IS NULL AND due_at <= %(now)s
+       (SELECT id FROM scheduler_deadline WHERE missed_at IS NULL AND due_at <= (SELECT now FROM clock)
         ORDER BY due_at, id LIMIT 1) IS NOT NULL AS deadlines
 """
 PROBE_COLUMNS = (
@@ -143,6 +149,12 @@ def steps(phases: Sequence[Phase]) -> list[Step]:
     return found
 
 
+def probe(now: datetime | None = None) -> tuple[datetime, dict[str, bool]]:
+    """What the database's clock says, or the time that is given, and what there is to do then. One statement (I7)."""
+    now, *found = db.fetch(PROBE, {"now": now}, keep_plan=True)[0]
+    return now, dict(zip(PROBE_COLUMNS, found, strict=True))
+
+
 class Loop:
     """Runs the table. ``tick`` makes one pass; the caller sleeps when it returns 0."""
 
@@ -153,10 +165,11 @@ class Loop:
         #: the phase that runs now, for whoever asks what the process does
         self.phase = ""
 
-    def tick(self, tick: Tick) -> int:
-        """One pass over the phases that may have work; how many rows they changed."""
+    def tick(self, tick: Tick, flags: dict[str, bool] | None = None) -> int:
+        """One pass over the phases that may have work; how many rows they changed. ``flags``: of :func:`probe`."""
         started = self.monotonic()
-        flags = dict(zip(PROBE_COLUMNS, db.fetch(PROBE, {"now": tick.now}, keep_plan=True)[0], strict=True))
+        if flags is None:
+            _, flags = probe(tick.now)
         done = 0
         for step in self.steps:
             together = len(step) > 1 and self._is_due(step[0], tick, flags)
@@ -181,9 +194,10 @@ class Loop:
         """
         done, seen = 0, dict(flags)
         rest = step
+        tick.shares = True
         try:
             with db.atomic():
-                while rest and done <= FEW:
+                while rest and (done <= FEW or tick.ready):
                     phase, rest = rest[0], rest[1:]
                     if self._is_due(phase, tick, seen):
                         changed = self._run(phase, tick, contextlib.nullcontext())
@@ -191,7 +205,10 @@ class Loop:
                         done += changed
         except Exception as error:
             self._part(phase, error)
+            tick.forget()
             return 0, step
+        finally:
+            tick.shares = False
         flags.update(seen)
         return done, rest
 
@@ -242,6 +259,7 @@ class Loop:
             db.close()
             return False
         taken = len(tick.working_on)
+        tick.forget()
         if phase.blame is None or not taken:
             log.error("%s failed", phase.name, exc_info=error)
             return False

@@ -25,7 +25,7 @@ from scheduler_app.executors.local import LocalExecutor
 from scheduler_app.models import db
 from scheduler_app.models.lease import Lease
 
-from .loop import JUDGES, Loop
+from .loop import JUDGES, Loop, probe
 from .tick import Tick
 
 log = logging.getLogger("scheduler_app.scheduler")
@@ -125,7 +125,7 @@ class SchedulerProcess:
         return 0 <= self.options.num_runs <= self.passes or self.options.until()
 
     def _pass(self, lease: Lease, executors: dict[str, Executor]) -> None:
-        now = db.clock()
+        now, flags = probe()
         self._notice_jump(now)
         tick = Tick(
             now=now,
@@ -135,7 +135,7 @@ class SchedulerProcess:
             rng=self.rng,
             limit=self.conf.max_tis_per_query,
         )
-        done = self.loop.tick(tick)
+        done = self.loop.tick(tick, flags)
         metrics.HEARTBEATS.labels("SchedulerJob").inc()
         self.passes += 1
         if done and not self._is_over():

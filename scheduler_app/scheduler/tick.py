@@ -6,10 +6,11 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from scheduler_app.conf import Conf
-from scheduler_app.executors.base import Executor
+from scheduler_app.executors.base import Executor, HandOut
+from scheduler_app.models.prepared import FEW
 
 #: Of an error text what a row keeps (characters).
 ERROR_LENGTH = 2000
@@ -18,9 +19,16 @@ BACKOFF_FIRST_SECONDS = 5.0
 BACKOFF_LONGEST_SECONDS = 600.0
 
 
+class Queued(NamedTuple):
+    """A hand-out that was queued in this pass, and the executor that its task names."""
+
+    executor: str | None
+    hand_out: HandOut
+
+
 @dataclass(slots=True)
 class Tick:
-    """What a phase is given. It changes nothing here but ``working_on``, ``due_at`` and ``again``."""
+    """What a phase is given. It changes nothing here but what is said to be set by a phase."""
 
     now: datetime
     #: primary key of our Job row
@@ -36,6 +44,23 @@ class Tick:
     due_at: datetime | None = None
     #: set by a phase that could not get a lock which it needs: the loop comes back soon
     again: bool = False
+    #: this phase and the one that joins it share a transaction
+    shares: bool = False
+    #: set by a look that shares: task instances that it found ready and leaves to the admission, which writes them down
+    ready: list[int] = field(default_factory=list)
+    #: ``max_active_tasks`` of the runs of those, which are locked: running, and neither paused nor held
+    open_runs: dict[int, int] = field(default_factory=dict)
+    #: set by an admission: what it queued, for ``publish`` once that is committed
+    queued: list[Queued] = field(default_factory=list)
+
+    def admission_writes(self, count: int) -> bool:
+        """Whether a look leaves so many ready task instances to the admission: one that runs in its transaction and
+        takes rows that are not written. With ageing it reads them by their priority instead."""
+        return self.shares and max(count, len(self.working_on)) <= FEW and not self.conf.priority_ageing_seconds
+
+    def forget(self) -> None:
+        """What was left to a later phase is not there: its transaction was taken back."""
+        self.ready, self.open_runs, self.queued = [], {}, []
 
     @property
     def default_executor(self) -> Executor:

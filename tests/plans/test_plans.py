@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from scheduler_app.models import TaskInstance, facts, limit, transitions
+from scheduler_app.models import TaskInstance, facts, limit, locks, transitions
+from scheduler_app.models import db as models_db
 from scheduler_app.models.run import DagRun, Wake
 from scheduler_app.runner import claims
 from scheduler_app.scheduler import admission_pages, loop
@@ -63,6 +64,9 @@ def test_S_59_the_first_page_of_admission_is_read_in_its_total_order_from_an_ind
     """512 rows in the order of the index; here they lie side by side."""
     for explain in (plan, kept_plan):
         within(explain(admission_pages._FIRST_PAGE, {"limit": 512}), 120, rows=512)
+        ready = list(TaskInstance.objects.filter(state=None).values_list("pk", flat=True)[:16])
+        params = {"limit": 512, "ready": ready, "now": T0}
+        within(explain(admission_pages._FIRST_PAGE_AND_READY, params), 120 + 16 * 5, rows=528)
 
 
 def test_the_keys_behind_a_clogged_page(plan: Any) -> None:
@@ -117,8 +121,9 @@ def test_the_runs_whose_tasks_may_be_handed_out(plan: Any) -> None:
 
 def test_counting_what_is_active(plan: Any, kept_plan: Any) -> None:
     """The index of the thousand active rows, and the pages on which they lie."""
+    models_db.execute(locks.ADMISSION)
     for explain in (plan, kept_plan):
-        within(explain(queue_tasks._IN_USE, {"job": 1}), 150)
+        within(explain(queue_tasks._IN_USE, {"job": 1}), 150, rows=ACTIVE + 1)
 
 
 def test_the_outbox(plan: Any, kept_plan: Any) -> None:

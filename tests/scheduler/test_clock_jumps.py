@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from scheduler_app.models import DagRun, Job, TaskInstance, schedules
-from scheduler_app.scheduler import process
+from scheduler_app.scheduler import loop, process
 from scheduler_app.scheduler.loop import Loop
 from scheduler_app.scheduler.process import Bell, Options, SchedulerProcess
 from tests.scheduler.scene import Scene
@@ -31,7 +31,7 @@ class World:
 
     def __init__(self, scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
         self.scene, self.monotonic = scene, 0.0
-        monkeypatch.setattr(process.db, "clock", lambda: scene.now)
+        monkeypatch.setattr(process, "probe", lambda: loop.probe(scene.now))
         scene.set(idle_poll_seconds=0.01)
         self.scheduler = SchedulerProcess(scene.conf, Options(idle_sleep_seconds=0.0), scene.executors)
         self.scheduler.bell.close()

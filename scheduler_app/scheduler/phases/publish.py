@@ -3,6 +3,9 @@
 The queued row that is not handed out yet *is* the outbox (design decision 8): a crash before the stamp hands it out
 again, and the fence lets only one of the two start. An executor of this process knows what it has taken, so its rows
 are stamped only when many wait or one has waited for long: most have begun by then, which saves a write for each.
+
+What this pass has queued need not be read again: where the outbox was read a moment ago and the executor refused
+nothing, it is handed over as the admission left it.
 """
 
 from __future__ import annotations
@@ -10,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
-from scheduler_app.executors.base import HandOut
+from scheduler_app.executors.base import Executor, HandOut
 from scheduler_app.models import db
 from scheduler_app.scheduler.tick import Tick
 
@@ -58,7 +62,31 @@ class _Waiting(NamedTuple):
     hand_out: HandOut
 
 
+class _Read(NamedTuple):
+    """When the outbox was read last, and how many were handed over since then without reading it."""
+
+    at: datetime
+    since: int
+
+
+#: Of the executors that refused nothing since.
+_reads: WeakKeyDictionary[Executor, _Read] = WeakKeyDictionary()
+
+
 def _hand_out(name: str, tick: Tick) -> int:
+    executor = tick.executors[name]
+    read = _reads.pop(executor, None)  # put back when all goes well
+    fresh = [one.hand_out for one in tick.queued if tick.executor(one.executor) is executor]
+    if not fresh or read is None or not timedelta() <= tick.now - read.at < _LONG or read.since + len(fresh) > _MANY:
+        return _hand_out_all(name, tick)
+    fresh.sort(key=lambda hand_out: (-hand_out.priority, hand_out.ti_id))
+    refused = _give(executor, fresh, [], tick.now)
+    if not refused:
+        _reads[executor] = read._replace(since=read.since + len(fresh))
+    return len(fresh) - len(refused)
+
+
+def _hand_out_all(name: str, tick: Tick) -> int:
     executor = tick.executors[name]
     batch = _outbox(name, tick)
     if not batch:
@@ -66,16 +94,23 @@ def _hand_out(name: str, tick: Tick) -> int:
     known = [waiting for waiting in batch if executor.knows(waiting.hand_out)]
     told = {waiting.hand_out for waiting in known}
     fresh = [waiting.hand_out for waiting in batch if waiting.hand_out not in told]
+    is_time = len(known) >= _MANY or any(tick.now - waiting.queued_when >= _LONG for waiting in known)
+    refused = _give(executor, fresh, list(told) if is_time else [], tick.now)
+    if not refused and len(batch) < tick.limit:
+        _reads[executor] = _Read(tick.now, 0)
+    return len(fresh) - len(refused)
+
+
+def _give(executor: Executor, fresh: Sequence[HandOut], stamped: Sequence[HandOut], now: datetime) -> set[HandOut]:
+    """Hands over what is fresh and stamps what the executor does not keep in mind, and ``stamped``; what it refused."""
     refused = set(executor.accept(fresh)) if fresh else set()
-    taken = [hand_out for hand_out in fresh if hand_out not in refused]
-    stamped = [hand_out for hand_out in taken if not executor.knows(hand_out)]
-    if len(known) >= _MANY or any(tick.now - waiting.queued_when >= _LONG for waiting in known):
-        stamped += told
-    if stamped:
-        ids, fences = [hand_out.ti_id for hand_out in stamped], [hand_out.fence for hand_out in stamped]
+    taken = [hand_out for hand_out in fresh if hand_out not in refused and not executor.knows(hand_out)]
+    stamp = [*taken, *stamped]
+    if stamp:
+        ids, fences = [hand_out.ti_id for hand_out in stamp], [hand_out.fence for hand_out in stamp]
         with db.atomic():
-            db.execute(_STAMP, {"now": tick.now, "ids": ids, "fences": fences})
-    return len(taken)
+            db.execute(_STAMP, {"now": now, "ids": ids, "fences": fences})
+    return refused
 
 
 def _outbox(name: str, tick: Tick) -> Sequence[_Waiting]:

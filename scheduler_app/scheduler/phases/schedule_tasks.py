@@ -306,6 +306,10 @@ def _apply(looked: Sequence[_Looked], tick: Tick) -> None:
     deferring.start(begins, tick.now)
     for verb, moves in by_verb.items():
         moves.sort(key=lambda move: move.ti_id)
+        if verb == "schedule" and tick.admission_writes(len(moves)):
+            tick.ready = [move.ti_id for move in moves]
+            tick.open_runs = {one.row.id: one.row.max_active_tasks for one in looked if one.found.moves}
+            continue
         reasons = {} if verb in ("schedule", "settle") else {"reason": [move.reason for move in moves]}
         moved = transitions.tasks(verb, [move.ti_id for move in moves], tick.now, wake=False, **reasons)
         if verb == "schedule":
