@@ -116,7 +116,7 @@ def dag_page(
 ) -> DagPage:
     """One page of the DAGs that the reader may see. Two queries, however many DAGs and runs there are."""
     chosen = chip if chip in CHIPS else "all"
-    records = _shelf(_matching(visible, words), chosen, page, size, now, order)
+    records = _shelf(matching(visible, words), chosen, page, size, now, order)
     counts = dict(zip((*CHIPS, "import_errors"), records[0][: len(CHIPS) + 1], strict=True))
     errors = counts.pop("import_errors")
     rows = [DagRow(*record[len(CHIPS) + 1 :]) for record in records if record[len(CHIPS) + 1] is not None]
@@ -128,11 +128,12 @@ def dag_page(
 
 def matching_ids(visible: QuerySet[DagModel], words: Words, *, chip: str, now: datetime) -> list[str]:
     """The ids of all DAGs that a list shows, on whatever page. One query."""
-    records = _shelf(_matching(visible, words), chip if chip in CHIPS else "all", 1, 1_000_000, now, "dag_id")
+    records = _shelf(matching(visible, words), chip if chip in CHIPS else "all", 1, 1_000_000, now, "dag_id")
     return [record[len(CHIPS) + 1] for record in records if record[len(CHIPS) + 1] is not None]
 
 
-def _matching(visible: QuerySet[DagModel], words: Words) -> QuerySet[DagModel]:
+def matching(visible: QuerySet[DagModel], words: Words) -> QuerySet[DagModel]:
+    """The DAGs that the words ask for, whatever chip; one with several of the tags comes as often. No query."""
     found = visible.filter(is_stale=False)
     for text in words.text:
         found = found.filter(Q(dag_id__icontains=text) | Q(dag_display_name__icontains=text))

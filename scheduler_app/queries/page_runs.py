@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from django.db.models import QuerySet
@@ -17,37 +18,50 @@ TYPES: Final = RUN_TYPES
 
 
 @dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Which runs a list shows; "" and None ask for any. ``since`` and ``until`` bound ``run_after``, half open."""
+
+    dag_id: str = ""
+    text: str = ""
+    state: str = ""
+    run_type: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RunPage:
     rows: list[DagRun]
     page: int
     more: bool
 
 
-def run_page(
-    visible: QuerySet[DagRun], *, dag_id: str = "", text: str = "", state: str = "", run_type: str = "", page: int = 1
-) -> RunPage:
+def run_page(visible: QuerySet[DagRun], asked: RunFilter, page: int = 1) -> RunPage:
     """One page; whether there is another one is known without counting a million rows. One query.
 
-    Of one DAG they come by ``run_after``, of all by the time of their creation, failed ones by their end: each order
-    is that of an index.
+    Of one DAG, or of some days, they come by ``run_after``, of all by the time of their creation, failed ones by their
+    end: each order is that of an index.
     """
-    found = matching(visible.defer("conf"), dag_id=dag_id, text=text, state=state, run_type=run_type)
-    order = ["-run_after", "-id"] if dag_id else ["-end_date", "-id"] if state == "failed" else ["-id"]
+    found = matching(visible.defer("conf"), asked)
+    dated = asked.dag_id or asked.since or asked.until
+    order = ["-run_after", "-id"] if dated else ["-end_date", "-id"] if asked.state == "failed" else ["-id"]
     rows, more = page_slice(found.order_by(*order), page, SIZE)
     return RunPage(rows, page, more)
 
 
-def matching(
-    visible: QuerySet[DagRun], *, dag_id: str = "", text: str = "", state: str = "", run_type: str = ""
-) -> QuerySet[DagRun]:
-    """The runs that a list shows, on whatever page; "" asks for any. No query by itself."""
+def matching(visible: QuerySet[DagRun], asked: RunFilter) -> QuerySet[DagRun]:
+    """The runs that a list shows, on whatever page. No query by itself."""
     found = visible
-    if dag_id:
-        found = found.filter(dag_id=dag_id)
-    if text:
-        found = found.filter(dag__dag_id__icontains=text)
-    if state:
-        found = found.filter(state=state)
-    if run_type:
-        found = found.filter(run_type=run_type)
+    if asked.dag_id:
+        found = found.filter(dag_id=asked.dag_id)
+    if asked.text:
+        found = found.filter(dag__dag_id__icontains=asked.text)
+    if asked.state:
+        found = found.filter(state=asked.state)
+    if asked.run_type:
+        found = found.filter(run_type=asked.run_type)
+    if asked.since:
+        found = found.filter(run_after__gte=asked.since)
+    if asked.until:
+        found = found.filter(run_after__lt=asked.until)
     return found

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import functools
-import html
 import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from django import template
 from django.template import Context
-from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import date_format
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -24,13 +21,7 @@ from lucide.templatetags.lucide import lucide
 from scheduler_app.queries.page_why_run import is_held
 
 if TYPE_CHECKING:
-    from scheduler_app.models.pool import PoolUse
-    from scheduler_app.queries.page_backfills import Progress
-    from scheduler_app.queries.page_dags import Bar
-    from scheduler_app.queries.workers import Worker
-    from scheduler_app.ui import gantt
-    from scheduler_app.ui.grid import Cell, Line
-    from scheduler_app.ui.layout import Box, Wire
+    pass
 
 register = template.Library()
 register.filter("in_force", is_held)
@@ -183,51 +174,6 @@ def query(context: Context, **changes: Any) -> str:
     return f"?{values.urlencode()}" if values else "?"
 
 
-#: Width of one bar of a row of runs and the gap after it, in pixels.
-BAR_STEP = 9
-
-
-@register.filter
-def bar_width(bars: list[Bar], step: int = BAR_STEP) -> int:
-    """Pixels that a row of bars takes."""
-    return max(1, len(bars)) * step
-
-
-@register.filter
-def bar_top(share: float, height: int) -> str:
-    """Where a bar of that share of the longest one ends, in pixels from the top."""
-    return f"{height - share * (height - 4):.1f}"
-
-
-def run_url(dag_id: str, run_id: str) -> str:
-    """As ``reverse("scheduler:run")``, for pages with thousands of links: resolving each cost half of their time."""
-    return f"{_dag_url(dag_id)}runs/{quote(run_id, safe=_URL_SAFE)}/"
-
-
-@functools.lru_cache(maxsize=4096)
-def _dag_url(dag_id: str) -> str:
-    return reverse("scheduler:dag", args=[dag_id])
-
-
-#: What ``reverse`` leaves as it is in a part of a path.
-_URL_SAFE = "!$&'()*+,;=/~:@"
-
-
-@register.simple_tag
-def bar_mark(dag_id: str, bar: Bar, place: int, height: int, step: int = BAR_STEP) -> SafeString:
-    """One run as a linked bar of an SVG: its height is the duration, colour and notch are the state."""
-    # written by hand: a list has 700 of them, and escaping piece by piece took a third of its time
-    x = f"{place * step + (step - 2) / 2:g}"
-    top = round(height - max(3.0, bar.height * (height - 4)))
-    words = f"{state_label(bar.state)}, {timezone.localtime(bar.run_after):%m-%d %H:%M}, {span(bar.seconds)}"
-    # a failed run's bar ends in a notch: a short stroke across, most of it inside the bar
-    notch = f"m-1.5 {(step - 2) // 2 - 2.5:g}h3" if bar.state == "failed" else ""
-    return mark_safe(
-        f'<a href="{html.escape(run_url(dag_id, bar.run_id))}"><title>{html.escape(words)}</title>'
-        f'<path class="s-{html.escape(bar.state)}" d="M{x} {height}V{top}{notch}"/></a>'
-    )
-
-
 @register.filter
 def add_text(left: Any, right: Any) -> str:
     """Two values one after the other, as text."""
@@ -286,106 +232,10 @@ def hit_kind(kind: str) -> str:
     return str(HIT_KINDS[kind])
 
 
-@register.simple_tag
-def pool_meter(use: PoolUse) -> SafeString:
-    """The slots of a pool as one bar: running, queued, deferred if they count, free."""
-    taken = [("s-running", use.running), ("s-queued", use.queued)]
-    taken += [("s-deferred", use.deferred)] if use.include_deferred else []
-    label = _("%(taken)s of %(slots)s slots taken") % {"taken": use.occupied, "slots": use.slots}
-    return _meter(label, taken, max(use.slots if use.slots > 0 else use.occupied, use.occupied))
-
-
-@register.simple_tag
-def slots_meter(worker: Worker) -> SafeString:
-    """The slots of a worker as one bar."""
-    label = _("%(taken)s of %(slots)s slots taken") % {"taken": worker.busy, "slots": worker.slots}
-    return _meter(label, [("s-running", min(worker.busy, worker.slots))], worker.slots)
-
-
-@register.simple_tag
-def progress_meter(progress: Progress) -> SafeString:
-    """The slots of a backfill as one bar: how many stand how."""
-    shapes = {"waiting": "base", "left": "s-skipped", "cancelled": "s-removed"}
-    pieces = [(shapes.get(name, f"s-{name}"), count) for name, count in progress.pieces]
-    label = _("%(ended)s of %(total)s slots are done") % {"ended": progress.ended, "total": progress.total}
-    return _meter(label, pieces, progress.total)
-
-
-def _meter(label: str, pieces: Iterable[tuple[str, int]], total: int) -> SafeString:
-    """One bar of ``total``, filled by the pieces (class and number) from its start."""
-    shapes, at = [], 0.0
-    for name, count in pieces:
-        width = 100 * count / max(total, 1)
-        shapes.append((f"{at:.2f}%", f"{width:.2f}%", name))
-        at += width
-    bars = format_html_join("", '<rect x="{}" width="{}" height="12" class="{}"/>', shapes)
-    frame = '<svg class="meter" role="img" aria-label="{}"><rect class="base" width="100%" height="12" rx="3"/>{}</svg>'
-    return format_html(frame, label, bars)
-
-
 @register.filter
 def at(values: Mapping[str, Any], key: str) -> Any:
     """One value of a dict; None when there is none."""
     return values.get(key)
-
-
-@register.simple_tag
-def grid_bar(dag_id: str, bar: Bar, height: int = 56) -> SafeString:
-    """A run's duration above its column of the grid."""
-    return format_html(
-        '<svg class="bars big" width="14" height="{}" viewBox="0 0 14 {}">{}</svg>',
-        height, height, bar_mark(dag_id, bar, 0, height, 16),
-    )  # fmt: skip
-
-
-@register.simple_tag
-def grid_cell(dag_id: str, line: Line, cell: Cell | None) -> SafeString:
-    """One cell of the grid: a link to the task instance, or to the run for a group."""
-    if cell is None:
-        return mark_safe("<td></td>")
-    label = f"{line.id} · {state_label(cell.state)}" + (f" ×{cell.count}" if cell.count > 1 else "")
-    base = run_url(dag_id, cell.run_id)
-    link = base if line.is_group else f"{base}tasks/{quote(line.id, safe=_URL_SAFE)}/"
-    return format_html(
-        '<td><a href="{}" aria-label="{}" title="{}"><i class="cell s-{}"></i></a></td>', link, label, label, cell.state
-    )
-
-
-@register.filter
-def plus(value: float, more: float) -> str:
-    return f"{value + more:.1f}"
-
-
-@register.simple_tag
-def svg_rect(box: Box, radius: int, css: str) -> SafeString:
-    """The outline of a node or group."""
-    return format_html(
-        '<rect x="{}" y="{}" width="{}" height="{}" rx="{}" class="{}"/>',
-        f"{box.x:.1f}", f"{box.y:.1f}", f"{box.width:.1f}", f"{box.height:.1f}", radius, css,
-    )  # fmt: skip
-
-
-@register.simple_tag
-def svg_edge(box: Box) -> SafeString:
-    """The coloured edge that carries a node's state."""
-    return format_html(
-        '<path class="edge" d="M{x} {y}v{h}q-5 0-5-5v-{i}q0-5 5-5z"/>',
-        x=f"{box.x + 5:.1f}", y=f"{box.y:.1f}", h=f"{box.height:.1f}", i=f"{box.height - 10:.1f}",
-    )  # fmt: skip
-
-
-@register.simple_tag
-def svg_wire(wire: Wire) -> SafeString:
-    """A smooth line through a wire's points: each piece leaves and arrives level."""
-    (x, y), *rest = wire.points
-    pieces = [f"M{x:.1f} {y:.1f}"]
-    for nx, ny in rest:
-        bend = (nx - x) / 2
-        pieces.append(f"C{x + bend:.1f} {y:.1f} {nx - bend:.1f} {ny:.1f} {nx:.1f} {ny:.1f}")
-        x, y = nx, ny
-    return format_html(
-        '<path class="wire" d="{}" data-from="{}" data-to="{}"/>', "".join(pieces), wire.source, wire.target
-    )
 
 
 @register.filter
@@ -394,30 +244,22 @@ def listed(text: str) -> list[str]:
     return text.split(",")
 
 
-@register.simple_tag
-def gantt_bars(line: gantt.Line, height: int = 16) -> SafeString:
-    """One row of a Gantt chart: hatched while it waited, filled while it ran, a piece a try. Places in percent."""
-    # written by hand: a run has hundreds of rows with several pieces each
-    words, marks = [], []
-    for bar in line.bars:
-        long = span(bar.seconds)
-        text = (
-            _("waited %(long)s") % {"long": long}
-            if bar.state is None
-            else _("try %(n)s: %(state)s, %(long)s")
-            % {"n": bar.number, "state": state_label(bar.state).lower(), "long": long}
-        )
-        words.append(text)
-        box = f'x="{bar.left:.2f}%" width="{bar.width:.2f}%" y="2" height="{height - 4}"'
-        look = 'class="wait" fill="url(#hatch)"' if bar.state is None else f'class="did s-{html.escape(bar.state)}"'
-        marks.append(f"<rect {box} {look}><title>{html.escape(text)}</title></rect>")
-        if bar.state is not None and bar.width < 0.4:  # a try too short to be seen is drawn as a line
-            marks.append(f'<rect x="{min(bar.left, 99.6):.2f}%" width="2" y="2" height="{height - 4}" {look}/>')
-        if bar.state == "failed":
-            marks.append(f'<text x="{bar.left:.2f}%" dx="3" y="{height - 4}" aria-hidden="true">×</text>')
-    label = html.escape("; ".join(words))
-    css = ' class="critical"' if line.critical else ""
-    return mark_safe(
-        f'<svg{css} width="100%" height="{height}" role="img" aria-label="{label}">'
-        f'<use href="#ticks"/>{"".join(marks)}</svg>'
-    )
+@register.filter
+def longer(seconds: float | None) -> str:
+    """A difference of durations with its sign: "+12 s", "−0.4 s"; a dash for none."""
+    if seconds is None:
+        return "–"
+    return f"{'−' if seconds < 0 else '+'}{span_text(abs(seconds))}"
+
+
+@register.filter
+def holds(pairs: Iterable[tuple[str, str]], name: str) -> bool:
+    """Whether one of some (name, label) has that name."""
+    return any(one == name for one, _label in pairs)
+
+
+@register.filter
+def percent(share: float) -> str:
+    """A share from 0 to 1 in whole percent; what is not quite all or nothing is not called so."""
+    whole = round(share * 100)
+    return "99 %" if whole == 100 and share < 1 else "1 %" if whole == 0 and share > 0 else f"{whole} %"

@@ -40,6 +40,7 @@ DENSITIES = ("comfortable", "compact")
 NAVIGATION = (
     ("scheduler:dags", gettext_lazy("DAGs"), "dag"),
     ("scheduler:runs", gettext_lazy("Runs"), "run"),
+    ("scheduler:timeline", gettext_lazy("Timeline"), "run"),
     ("scheduler:failures", gettext_lazy("Failures"), "task"),
     ("scheduler:backfills", gettext_lazy("Backfills"), "run"),
     ("scheduler:assets", gettext_lazy("Assets"), "asset"),

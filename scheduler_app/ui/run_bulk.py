@@ -19,7 +19,7 @@ from scheduler_app.actions.errors import Invalid
 from scheduler_app.models import DagRun
 from scheduler_app.queries import page_runs
 
-from . import batches
+from . import batches, run_filter
 from .page import Ask, deed, page
 
 #: Runs that the preview names.
@@ -127,13 +127,7 @@ def _deed(ask: Ask, asked: Any) -> tuple[str, Deed]:
 def _ticked(ask: Ask, asked: Any) -> list[DagRun]:
     """The ticked runs, or those that the filter finds, newest first; one more than ``batches.MOST`` tells of more."""
     if asked.get("all"):
-        found = page_runs.matching(
-            access.runs(ask.actor),
-            dag_id=asked.get("dag", ""),
-            text=asked.get("q", ""),
-            state=asked.get("state", ""),
-            run_type=asked.get("type", ""),
-        )
+        found = page_runs.matching(access.runs(ask.actor), run_filter.wanted(asked, asked.get("dag", "")))
     else:
         ids = batches.keys(asked.getlist("run"))
         if not ids:

@@ -9,9 +9,11 @@ from django.http import HttpResponse
 from scheduler_app import access
 from scheduler_app.engine import states
 from scheduler_app.queries import page_runs
+from scheduler_app.queries.page_runs import RunFilter
 
 from . import run_bulk
 from .page import Ask, page, page_number
+from .run_filter import day_of, wanted
 
 
 @page
@@ -28,24 +30,15 @@ def of_dag(ask: Ask, dag_id: str) -> HttpResponse:
 
 
 def _context(ask: Ask, dag_id: str) -> dict[str, Any]:
-    asked = {name: ask.request.GET.get(name, "") for name in ("q", "state", "type")}
-    state = asked["state"] if asked["state"] in states.RUN_STATES else ""
-    run_type = asked["type"] if asked["type"] in page_runs.TYPES else ""
-    result = page_runs.run_page(
-        access.runs(ask.actor),
-        dag_id=dag_id,
-        text=asked["q"],
-        state=state,
-        run_type=run_type,
-        page=page_number(ask.request),
-    )
+    asked = wanted(ask.request.GET, dag_id)
     return {
-        "result": result,
-        "q": asked["q"],
-        "state": state,
-        "type": run_type,
+        "result": page_runs.run_page(access.runs(ask.actor), asked, page_number(ask.request)),
+        "q": asked.text,
+        "state": asked.state,
+        "type": asked.run_type,
+        "day": day_of(ask.request.GET),
         "states": states.RUN_STATES,
         "types": page_runs.TYPES,
-        "filtered": any(asked.values()),
+        "filtered": asked != RunFilter(dag_id=dag_id),
         "deeds": [(name, one.label) for name, one in run_bulk.DEEDS.items() if ask.can(one.verb, "run")],
     }

@@ -110,7 +110,7 @@ document.addEventListener("click", (event) => {
 
 // Keys: never in inputs, never with a modifier; "/" goes to the filter, "g d" and its kin to a page.
 let leader = false;
-const places = { h: "/", d: "/dags/", r: "/runs/", f: "/failures/", b: "/backfills/", p: "/pools/", j: "/jobs/", a: "/audit/" };
+const places = { h: "/", d: "/dags/", r: "/runs/", t: "/timeline/", f: "/failures/", b: "/backfills/", p: "/pools/", j: "/jobs/", a: "/audit/" };
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") for (const menu of all("details.menu[open]")) menu.open = false;
   if (event.target.matches("input, textarea, select") || event.ctrlKey || event.metaKey || event.altKey) return;

@@ -8,7 +8,7 @@ import pytest
 from django.urls import reverse
 
 from scheduler_app.queries.page_dags import Words, words_of
-from scheduler_app.templatetags import scheduler_ui
+from scheduler_app.templatetags import scheduler_pictures, scheduler_ui
 from scheduler_app.ui.worst import ORDER, worst
 
 from .factory import NOW
@@ -48,4 +48,4 @@ def test_every_state_has_a_word_and_a_rank() -> None:
 
 @pytest.mark.parametrize("run_id", ["r1", "scheduled__2030-01-31T12:00:00+00:00", "a b~c@d", "größe", "x%20y"])
 def test_the_quick_address_of_a_run_is_the_resolved_one(run_id: str) -> None:
-    assert scheduler_ui.run_url("sales.eu", run_id) == reverse("scheduler:run", args=["sales.eu", run_id])
+    assert scheduler_pictures.run_url("sales.eu", run_id) == reverse("scheduler:run", args=["sales.eu", run_id])
