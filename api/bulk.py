@@ -26,17 +26,29 @@ MOST = 1000
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a bulk request is about. Each function gets an entity that was checked against ``body``."""
+    """What a bulk request is about. The functions get entities that were checked against ``body``."""
 
     body: type[bodies.Body]
     name_of: Callable[[dict[str, Any]], str]
     #: of these entities, the names that exist and that the actor may see
     existing: Callable[[Actor, list[dict[str, Any]]], set[str]]
     create: Callable[[Actor, dict[str, Any], datetime], object] | None
-    update: Callable[[Actor, dict[str, Any], datetime], object]
-    delete: Callable[[Actor, dict[str, Any], datetime], object]
+    update: Callable[[Actor, list[dict[str, Any]], datetime], object]
+    delete: Callable[[Actor, list[dict[str, Any]], datetime], object]
     #: an entity of a delete may be its name alone: what is then its body
     from_name: Callable[[str], dict[str, Any]]
+
+
+def one_by_one(
+    act: Callable[[Actor, dict[str, Any], datetime], object],
+) -> Callable[[Actor, list[dict[str, Any]], datetime], object]:
+    """For a kind whose things are changed singly."""
+
+    def each(actor: Actor, entities: list[dict[str, Any]], now: datetime) -> None:
+        for entity in entities:
+            act(actor, entity, now)
+
+    return each
 
 
 class ActionBody(bodies.Body):
@@ -102,7 +114,7 @@ def _create(
         if name not in there:
             kind.create(actor, entity, now)
         elif action["action_on_existence"] == "overwrite":
-            kind.update(actor, entity, now)
+            kind.update(actor, [entity], now)
         else:
             continue
         done.append(name)
@@ -121,8 +133,7 @@ def _update(
     actor: Actor, action: dict[str, Any], entities: list[dict[str, Any]], kind: Kind, now: datetime
 ) -> list[str]:
     known = _known(actor, action, entities, kind)
-    for entity in known:
-        kind.update(actor, entity, now)
+    kind.update(actor, known, now)
     return [kind.name_of(entity) for entity in known]
 
 
@@ -130,8 +141,7 @@ def _delete(
     actor: Actor, action: dict[str, Any], entities: list[dict[str, Any]], kind: Kind, now: datetime
 ) -> list[str]:
     known = _known(actor, action, entities, kind)
-    for entity in known:
-        kind.delete(actor, entity, now)
+    kind.delete(actor, known, now)
     return [kind.name_of(entity) for entity in known]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from datetime import datetime
 from typing import Any
 
@@ -42,11 +43,36 @@ def _dag_of(entity: dict[str, Any], path: str) -> str:
     return dag_id
 
 
-def _change_run(actor: Actor, dag_id: str, entity: dict[str, Any], now: datetime) -> None:
-    if entity.get("state") is not None:
-        run_actions.mark_run(actor, dag_id, entity["dag_run_id"], entity["state"], now)
-    if "note" in entity:
-        notes.note_run(actor, dag_id, entity["dag_run_id"], entity["note"], now)
+def _change_runs(actor: Actor, path: str, entities: list[dict[str, Any]], now: datetime) -> None:
+    """Runs that get the same state together; a run that is named again gets its next change after its first."""
+    rounds: list[dict[tuple[str, str], dict[str, Any]]] = []
+    times: Counter[tuple[str, str]] = Counter()
+    for entity in entities:
+        name = (_dag_of(entity, path), entity["dag_run_id"])
+        if times[name] == len(rounds):
+            rounds.append({})
+        rounds[times[name]][name] = entity
+        times[name] += 1
+    for changes in rounds:
+        marks: dict[tuple[str, str], list[str]] = defaultdict(list)
+        given: dict[str, dict[str, str | None]] = defaultdict(dict)
+        for (dag_id, run_id), entity in changes.items():
+            if entity.get("state") is not None:
+                marks[dag_id, entity["state"]].append(run_id)
+            if "note" in entity:
+                given[dag_id][run_id] = entity["note"]
+        for (dag_id, state), run_ids in marks.items():
+            run_actions.mark_runs(actor, dag_id, run_ids, state, now)
+        for dag_id, of_dag in given.items():
+            notes.note_runs(actor, dag_id, of_dag, now)
+
+
+def _delete_runs(actor: Actor, path: str, entities: list[dict[str, Any]], now: datetime) -> None:
+    doomed: dict[str, list[str]] = defaultdict(list)
+    for entity in entities:
+        doomed[_dag_of(entity, path)].append(entity["dag_run_id"])
+    for dag_id, run_ids in doomed.items():
+        run_actions.delete_runs(actor, dag_id, run_ids, now)
 
 
 class BulkRuns:
@@ -67,8 +93,8 @@ class BulkRuns:
             name_of=lambda one: f"{_dag_of(one, path)}.{one['dag_run_id']}",
             existing=existing,
             create=None,
-            update=lambda actor, one, now: _change_run(actor, _dag_of(one, path), one, now),
-            delete=lambda actor, one, now: run_actions.delete_run(actor, _dag_of(one, path), one["dag_run_id"], now),
+            update=lambda actor, entities, now: _change_runs(actor, path, entities, now),
+            delete=lambda actor, entities, now: _delete_runs(actor, path, entities, now),
             from_name=lambda name: {"dag_run_id": name},
         )
 
@@ -99,8 +125,8 @@ class BulkTasks:
             name_of=self.name_of,
             existing=self.existing,
             create=None,
-            update=self.update,
-            delete=self.delete,
+            update=bulk.one_by_one(self.update),
+            delete=bulk.one_by_one(self.delete),
             from_name=lambda name: {"task_id": name},
         )
 

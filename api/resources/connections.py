@@ -101,8 +101,8 @@ BULK = bulk.Kind(
         )
     ),
     create=create_from,
-    update=lambda actor, body, now: change_from(actor, body["connection_id"], body, now),
-    delete=lambda actor, body, now: connection_actions.delete(actor, body["connection_id"], now),
+    update=bulk.one_by_one(lambda actor, body, now: change_from(actor, body["connection_id"], body, now)),
+    delete=bulk.one_by_one(lambda actor, body, now: connection_actions.delete(actor, body["connection_id"], now)),
     from_name=lambda name: {"connection_id": name},
 )
 

@@ -80,8 +80,8 @@ BULK = bulk.Kind(
         Pool.objects.filter(pool__in=[body["name"] for body in some]).values_list("pool", flat=True)
     ),
     create=create_from,
-    update=_change_from,
-    delete=lambda actor, body, now: pool_actions.delete(actor, body["name"], now),
+    update=bulk.one_by_one(_change_from),
+    delete=bulk.one_by_one(lambda actor, body, now: pool_actions.delete(actor, body["name"], now)),
     from_name=lambda name: {"name": name},
 )
 

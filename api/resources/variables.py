@@ -64,8 +64,8 @@ BULK = bulk.Kind(
         Variable.objects.filter(key__in=[body["key"] for body in some]).values_list("key", flat=True)
     ),
     create=create_from,
-    update=lambda actor, body, now: change_from(actor, body["key"], body, now),
-    delete=lambda actor, body, now: variable_actions.delete(actor, body["key"], now),
+    update=bulk.one_by_one(lambda actor, body, now: change_from(actor, body["key"], body, now)),
+    delete=bulk.one_by_one(lambda actor, body, now: variable_actions.delete(actor, body["key"], now)),
     from_name=lambda name: {"key": name},
 )
 

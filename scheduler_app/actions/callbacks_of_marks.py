@@ -9,7 +9,7 @@ from scheduler_app.conf import conf
 from scheduler_app.engine import states
 from scheduler_app.models import Callback, DagRun, TaskInstance
 from scheduler_app.models.effect import Wanted
-from scheduler_app.models.graphs import graph_of, graphs_of
+from scheduler_app.models.graphs import graphs_of, readable
 
 #: State of the mark → the callback that belongs to it.
 _KINDS = {states.SUCCESS: "success", states.FAILED: "failure", states.SKIPPED: "skipped"}
@@ -34,12 +34,16 @@ def of_tasks(rows: Sequence[TaskInstance], state: str, words: str, now: datetime
     Callback.objects.want(wanted, now)
 
 
-def of_run(run: DagRun, state: str, words: str, now: datetime) -> None:
-    """As :func:`of_tasks`, for a run that ends by its mark."""
+def of_runs(runs: Sequence[DagRun], state: str, words: str, now: datetime) -> None:
+    """As :func:`of_tasks`, for runs that end by their mark."""
     kind = _KINDS.get(state)
-    if not conf().callbacks_on_mark or kind is None or run.dag_version_id is None:
+    if not conf().callbacks_on_mark or kind is None:
         return
-    if kind in graph_of(run.dag_version_id).dag.callbacks:
-        key = f"dag_{kind}:{run.pk}:{run.clear_number}"
-        payload = {"reason": "marked", "text": words}
-        Callback.objects.want([Wanted(f"dag_{kind}", key, run.dag_id, run.pk, payload)], now)
+    compiled = readable(run.dag_version_id for run in runs if run.dag_version_id).graphs
+    payload = {"reason": "marked", "text": words}
+    wanted = [
+        Wanted(f"dag_{kind}", f"dag_{kind}:{run.pk}:{run.clear_number}", run.dag_id, run.pk, payload)
+        for run in runs
+        if run.dag_version_id in compiled and kind in compiled[run.dag_version_id].dag.callbacks
+    ]
+    Callback.objects.want(wanted, now)

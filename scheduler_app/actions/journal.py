@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +16,11 @@ NAMED = 50
 def record(actor: Actor, event: str, now: datetime, **facts: Any) -> None:
     """Writes one line; ``facts`` are those of :func:`line`."""
     line(actor, event, now, **facts).save(force_insert=True)
+
+
+def write(lines: Sequence[Audit]) -> None:
+    """Writes many lines at once."""
+    Audit.objects.bulk_create(lines)
 
 
 def line(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from scheduler_app.access import Actor
@@ -12,15 +13,24 @@ from .errors import Missing
 
 
 def note_run(actor: Actor, dag_id: str, run_id: str, note: str | None, now: datetime) -> DagRun:
-    """Sets (None or empty: removes) the note of a run. Raises Missing, Forbidden."""
+    """As :func:`note_runs`, of one run."""
+    return note_runs(actor, dag_id, {run_id: note}, now)[0]
+
+
+def note_runs(actor: Actor, dag_id: str, given: Mapping[str, str | None], now: datetime) -> list[DagRun]:
+    """Sets (None or empty: removes) the notes of runs, by run id. Raises Missing, Forbidden."""
     permit.require(actor, "change", "run")
     with db.atomic():
-        run = permit.run_to_change(actor, dag_id, run_id)
-        before = run.note
-        run.note, run.note_by = note or None, actor.name if note else None
-        run.save(update_fields=["note", "note_by"])
-        journal.record(actor, "patch_dag_run", now, run=run, before={"note": before}, after={"note": run.note})
-    return run
+        chosen = permit.runs_to_change(actor, dag_id, list(given))
+        lines = []
+        for run in chosen:
+            before, note = run.note, given[run.run_id]
+            run.note, run.note_by = note or None, actor.name if note else None
+            after = {"note": run.note}
+            lines.append(journal.line(actor, "patch_dag_run", now, run=run, before={"note": before}, after=after))
+        DagRun.objects.bulk_update(chosen, ["note", "note_by"])
+        journal.write(lines)
+    return chosen
 
 
 def note_tasks(actor: Actor, wanted: selection.Wanted, note: str | None, now: datetime) -> list[TaskInstance]:

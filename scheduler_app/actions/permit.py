@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from scheduler_app import access
 from scheduler_app.access import Actor
 from scheduler_app.models import DagModel, DagRun, TaskInstance
@@ -34,11 +36,23 @@ def dag_checked(actor: Actor, dag_id: str) -> None:
 
 def run_to_change(actor: Actor, dag_id: str, run_id: str) -> DagRun:
     """A run, its row locked. Raises Missing or Forbidden."""
+    return runs_to_change(actor, dag_id, [run_id])[0]
+
+
+def runs_to_change(actor: Actor, dag_id: str, run_ids: Sequence[str]) -> list[DagRun]:
+    """Runs of one DAG in the given order, their rows locked by key (I9). Raises Missing or Forbidden."""
     dag_checked(actor, dag_id)
-    run = DagRun.objects.filter(dag_id=dag_id, run_id=run_id).select_for_update(no_key=True, of=("self",)).first()
-    if run is None:
-        raise Missing(f"The DagRun with dag_id: `{dag_id}` and run_id: `{run_id}` was not found")
-    return run
+    rows = DagRun.objects.filter(dag_id=dag_id, run_id__in=run_ids).order_by("pk")
+    return in_order(rows.select_for_update(no_key=True, of=("self",)), dag_id, run_ids)
+
+
+def in_order(rows: Iterable[DagRun], dag_id: str, run_ids: Sequence[str]) -> list[DagRun]:
+    """These runs of a DAG as they were asked for, each once. Raises Missing."""
+    found = {run.run_id: run for run in rows}
+    for run_id in run_ids:
+        if run_id not in found:
+            raise Missing(f"The DagRun with dag_id: `{dag_id}` and run_id: `{run_id}` was not found")
+    return [found[run_id] for run_id in dict.fromkeys(run_ids)]
 
 
 def task_instance_to_change(actor: Actor, dag_id: str, run_id: str, task_id: str, map_index: int) -> TaskInstance:

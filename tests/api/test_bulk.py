@@ -156,6 +156,54 @@ def test_many_runs_are_cleared_by_the_statements_of_one(http, etl):
 
 
 @pytest.mark.parametrize(
+    "entity",
+    [{"state": "failed"}, {"state": "queued"}, {"note": "seen"}, {"state": "success", "note": "seen"}],
+    ids=["fail", "queue", "note", "both"],
+)
+def test_many_runs_are_changed_by_the_statements_of_one(http, etl, entity):
+    rows.trigger(etl, 12)
+    transitions.runs("start", list(DagRun.objects.values_list("pk", flat=True)), at(1))
+
+    def cost(numbers):
+        entities = [{"dag_run_id": f"run{n}", **entity} for n in numbers]
+        with CaptureQueriesContext(connection) as caught:
+            answer = http.patch("dags/etl/dagRuns", {"actions": [{"action": "update", "entities": entities}]})
+        assert answer.json()["update"]["success"] == [f"etl.run{n}" for n in numbers]
+        return len(caught)
+
+    cost(range(1))  # reads the graph, once for all
+    few, many = cost(range(1, 2)), cost(range(2, 12))
+    assert many == few
+    state, note = entity.get("state", "running"), entity.get("note")
+    assert set(DagRun.objects.values_list("state", "note")) == {(state, note)}
+    assert Audit.objects.filter(event="patch_dag_run").count() == 12 * len(entity)
+
+
+def test_many_runs_are_deleted_by_the_statements_of_one(http, etl):
+    rows.trigger(etl, 12)
+
+    def cost(numbers):
+        names = [f"run{n}" for n in numbers]
+        with CaptureQueriesContext(connection) as caught:
+            http.patch("dags/etl/dagRuns", {"actions": [{"action": "delete", "entities": names}]})
+        return len(caught)
+
+    cost(range(1))
+    assert cost(range(1, 2)) == cost(range(2, 12))
+    assert DagRun.objects.count() == 0
+    assert Audit.objects.filter(event="delete_dag_run").count() == 12
+
+
+def test_a_run_that_is_named_twice_gets_its_changes_in_turn(http, etl):
+    rows.trigger(etl, 2)
+    entities = [{"dag_run_id": "run0", "state": state} for state in ("failed", "queued", "success")]
+    http.patch("dags/etl/dagRuns", {"actions": [{"action": "update", "entities": entities}]})
+    assert DagRun.objects.get(run_id="run0").state == "success"
+    assert [row.after["state"] for row in Audit.objects.order_by("pk")] == ["failed", "queued", "success"]
+    assert DagRun.objects.get(run_id="run1").state == "queued"
+
+
+@pytest.mark.parametrize(
     ("method", "path", "body"),
     [
         ("POST", "dags/etl/clearTaskInstances", {"only_failed": False, "dry_run": True}),
