@@ -21,6 +21,8 @@ from scheduler_app.scheduler.tick import Tick
 
 #: Rows that one key brings at a time.
 ROWS_PER_KEY = 64
+#: Pages of resumed tasks that go before the others: the rows of one admission are bounded, however many wait.
+RESUMED_PAGES = 8
 #: Keys that are looked at together.
 KEYS = 512
 #: More slots than any task asks for.
@@ -107,6 +109,7 @@ CROSS JOIN LATERAL (
 _RESUMED = f"""
 SELECT {_COLUMNS} FROM scheduler_task_instance
 WHERE state = 'scheduled' AND next_method IS NOT NULL AND (limits <> '' OR pool = ANY(%(pools)s)) ORDER BY {_ORDER}
+LIMIT %(most)s
 """
 _RUNNING = "SELECT id FROM scheduler_dag_run WHERE id = ANY(%(runs)s) AND state = 'running'"
 #: What scheduled rows of these pools take of keyed limits, each found by one step in the index.
@@ -198,11 +201,13 @@ class Pages:
     def admit_resumed(self) -> None:
         """Those that held a slot while they were deferred go first, and keep it while they cannot go (BC-09).
 
-        One whose run was queued again keeps nothing: its run may wait for runs that wait for that very slot.
+        One whose run was queued again keeps nothing: its run may wait for runs that wait for that very slot. Nor do
+        those behind the first ``RESUMED_PAGES`` pages: they take their turn with everybody.
         """
         if not self.keeping_pools and not self.room.limits:
             return
-        rows = _ready(db.fetch(_RESUMED, {"pools": list(self.keeping_pools)}, keep_plan=True))
+        params = {"pools": list(self.keeping_pools), "most": RESUMED_PAGES * self.tick.limit}
+        rows = _ready(db.fetch(_RESUMED, params, keep_plan=True))
         self._admit(rows)
         admitted = set(self.admitted)
         waiting = [row for row in rows if row.id not in admitted]

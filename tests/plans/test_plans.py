@@ -91,7 +91,7 @@ def test_what_is_taken_of_keyed_limits(plan: Any) -> None:
 
 
 def test_those_that_go_on_after_a_deferral(plan: Any) -> None:
-    within(plan(admission_pages._RESUMED, {"pools": ["default_pool"]}), 10, rows=0)
+    within(plan(admission_pages._RESUMED, {"pools": ["default_pool"], "most": 4096}), 10, rows=0)
 
 
 def test_the_rows_of_keys(plan: Any) -> None:

@@ -176,6 +176,28 @@ def test_BC_09_a_resumed_task_that_waits_for_the_executor_keeps_its_pool_slot(sc
     assert other.handed == []
 
 
+def test_so_many_resumed_tasks_are_read_at_once_and_those_behind_take_their_turn(scene: Scene) -> None:
+    scene.pool("ten", 10, include_deferred=True)
+    scene.executors["Other"] = Ledger(5, "Other")
+    names = [f"t{n}" for n in range(10)]
+    tasks = {"*": {"pool": "ten"}, "new": {"pool": "ten", "executor": "Other"}}
+    run = scene.run(scene.dag("; ".join([*names, "new"]), tasks=tasks))
+    scene.tick()
+    deferred = [scene.task(run, name) for name in names]
+    scene.begin(*deferred)
+    for task in deferred:
+        scene.end(task, state="deferred", defer={"classpath": "a.T", "kwargs": {}, "next_method": "on"})
+    transitions.tasks("resume", [task.pk for task in deferred], scene.now)
+    scene.limit, scene.executor.slots = 1, 0
+    assert scene.states(run)["new"] == "scheduled"
+    scene.tick(2)
+    assert scene.counts(dag_run=run) == {"scheduled": 10, "queued": 1}
+    assert scene.states(run)["new"] == "queued"
+    scene.executor.slots = 100
+    scene.settle()
+    assert scene.counts(dag_run=run) == {"queued": 10, "scheduled": 1}
+
+
 def test_a_resumed_task_whose_run_was_queued_again_keeps_no_slot_from_the_runs_before_it(scene: Scene) -> None:
     scene.pool("one", 1, include_deferred=True)
     dag = scene.dag("t", max_active_runs=1, tasks={"t": {"pool": "one"}})
