@@ -38,6 +38,8 @@ from .actor import Actor
 from .permissions import KINDS, codename
 
 Rule = Callable[[Actor, str], Q | None]
+#: In place of the id of a DAG that the reader may not see.
+ANOTHER_DAG = "another DAG"
 
 
 def can(actor: Actor, verb: str, what: str | Model) -> bool:
@@ -65,6 +67,13 @@ def seen_dag_ids(actor: Actor, ids: Iterable[str]) -> set[str]:
     """Those of the ids that an actor may read; without a rule all of them, also those of DAGs that are gone."""
     rule, named = _restriction(actor, "view"), set(ids)
     return named if rule is None else set(DagModel.objects.filter(rule, pk__in=named).values_list("pk", flat=True))
+
+
+def shown_dag_ids(actor: Actor, ids: Iterable[str | None]) -> dict[str | None, str | None]:
+    """What an actor reads for each of the ids where totals are shared: the id, or that it is another DAG's."""
+    named = {one for one in ids if one is not None}
+    seen = seen_dag_ids(actor, named)
+    return {None: None} | {one: one if one in seen else ANOTHER_DAG for one in named}
 
 
 def runs(actor: Actor, verb: str = "view") -> QuerySet[DagRun]:

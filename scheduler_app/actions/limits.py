@@ -94,5 +94,5 @@ def _facts(row: Limit) -> dict[str, Any]:
         "amount": row.amount,
         "per_seconds": row.per_seconds,
         "description": row.description,
-        "declared_by": row.declared_by,
+        "declared_by_a_file": row.declared_by is not None,
     }

@@ -78,6 +78,6 @@ def _contradiction(name: str, given: set[Number], used: Number) -> str:
 
 
 def _overruled(limit: Limit, wanted: Number) -> str:
-    whose = f"as DAG {limit.declared_by} says" if limit.declared_by else "as somebody set it"
+    whose = "as another DAG's file says" if limit.declared_by else "as somebody set it"
     in_force = Number(limit.amount, limit.per_seconds)
     return f"Limit {limit.name!r} is {in_force}, {whose}: the {wanted} of this file is not used."

@@ -11,7 +11,7 @@ from django.db.models import Count, QuerySet
 
 from scheduler_app.engine import states
 from scheduler_app.engine.limits import decode
-from scheduler_app.models import Limit, TaskInstance
+from scheduler_app.models import DagModel, Limit, TaskInstance
 
 from .page_pools import OCCUPANT, Occupant, occupant
 
@@ -36,7 +36,9 @@ class LimitUse:
 class LimitRow:
     use: LimitUse
     description: str | None
+    #: the DAG whose file says how much there is, if the reader may see it
     declared_by: str | None
+    by_another: bool
     holders: list[Occupant] = field(default_factory=list)
 
 
@@ -57,8 +59,8 @@ def uses(now: datetime) -> dict[str, LimitUse]:
     }
 
 
-def limits(visible: QuerySet[TaskInstance], now: datetime) -> list[LimitRow]:
-    """Every limit with those that hold it, as far as the reader may see them. At most seven queries."""
+def limits(visible: QuerySet[TaskInstance], dags: QuerySet[DagModel], now: datetime) -> list[LimitRow]:
+    """Every limit with those that hold it, as far as the reader may see them. At most eight queries."""
     found = uses(now)
     if not found:
         return []
@@ -69,4 +71,9 @@ def limits(visible: QuerySet[TaskInstance], now: datetime) -> list[LimitRow]:
         for name, units in decode(text):
             if name in found and len(holders[name]) < NAMED:
                 holders[name].append(occupant(*record[:5], units, *record[6:]))
-    return [LimitRow(use, *described.get(name, (None, None)), holders[name]) for name, use in found.items()]
+    seen = set(dags.filter(pk__in=[by for _, by in described.values() if by]).values_list("pk", flat=True))
+    rows = []
+    for name, use in found.items():
+        description, by = described.get(name, (None, None))
+        rows.append(LimitRow(use, description, by if by in seen else None, bool(by) and by not in seen, holders[name]))
+    return rows

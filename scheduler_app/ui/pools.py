@@ -14,5 +14,5 @@ from .page import Ask, page
 def show(ask: Ask) -> HttpResponse:
     ask.need("view", "pool")
     visible = access.task_instances(ask.actor)
-    limits = page_limits.limits(visible, ask.now) if ask.can("view", "limit") else []
+    limits = page_limits.limits(visible, access.dags(ask.actor), ask.now) if ask.can("view", "limit") else []
     return ask.show("pools.html", {"section": "scheduler:pools", "pools": page_pools.pools(visible), "limits": limits})

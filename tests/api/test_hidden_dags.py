@@ -3,64 +3,20 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
-from django.db.models import Q
 
-from scheduler_app.models import (
-    Asset,
-    AssetEvent,
-    AssetQueuedEvent,
-    AssetUse,
-    Audit,
-    Backfill,
-    Callback,
-    DagRun,
-    DagWarning,
-    ParseError,
-    TaskInstance,
-    TaskState,
-    XCom,
-)
-from scheduler_app.models.state_store import QUESTION_KEY
-from tests import rows
+from scheduler_app.models import Asset, Audit, DagRun, TaskInstance
+from tests import hidden_dag
 from tests.api.every_route import ADMIN, TABLE, ask
+from tests.hidden_dag import WORD
 from tests.rows import T0
-from tests.shapes import shape
-
-WORD = "zzhidden"
-
-
-def not_the_hidden(actor: Any, verb: str) -> Q:
-    return ~Q(dag_id=WORD)
 
 
 @pytest.fixture
 def hidden(world, settings):
-    """One of everything of a DAG that the rule hides; the assets are shared with the DAG that is seen."""
-    dag = rows.store(shape("a >> b", WORD), relative_fileloc=f"{WORD}.py", owners=WORD)
-    dag.tags.create(name=f"{WORD}-tag")
-    run = rows.trigger(dag, 1, prefix=WORD)[0]
-    own = {"dag_run": run, "dag_id": WORD, "task_id": "a"}
-    XCom.objects.create(**own, key=WORD, value=1, timestamp=T0)
-    TaskState.objects.create(**own, key=QUESTION_KEY, value={"subject": WORD, "options": ["x"]}, updated_at=T0)
-    asset = Asset.objects.get(pk=1)
-    for kind, task_id in (("schedule", ""), ("outlet", "a"), ("inlet", "b")):
-        AssetUse.objects.create(dag=dag, asset=asset, kind=kind, task_id=task_id, created_at=T0)
-    theirs = {"source_dag_id": WORD, "source_run_id": run.run_id, "source_task_id": "a"}
-    event = AssetEvent.objects.create(asset=asset, timestamp=T0, **theirs)
-    event.created_dagruns.add(run, DagRun.objects.get(dag_id="etl"))
-    AssetQueuedEvent.objects.create(dag=dag, asset=asset, event=event, created_at=T0)
-    asset.states.create(key="by-it", value=1, updated_at=T0, updated_by={"dag_id": WORD, "task_id": "a"})
-    Audit.objects.create(when=T0, event="trigger", dag_id=WORD)
-    ParseError.objects.create(pk=10**9, timestamp=T0, filename=f"{WORD}.py", stack_trace=WORD)
-    DagWarning.objects.create(dag=dag, warning_type="non-existent pool", message=WORD, timestamp=T0)
-    Backfill.objects.create(dag=dag, from_date=T0, to_date=T0, created_at=T0, updated_at=T0)
-    Callback.objects.create(
-        kind="dag_failure", dedupe_key=WORD, dag_id=WORD, dag_run=run, next_at=T0, created_at=T0, state="failed"
-    )
-    settings.SCHEDULER = {**settings.SCHEDULER, "dag_access": f"{__name__}.not_the_hidden"}
+    hidden_dag.make(T0, Asset.objects.get(pk=1), DagRun.objects.get(dag_id="etl"))
+    settings.SCHEDULER = {**settings.SCHEDULER, "dag_access": hidden_dag.RULE}
     return world(ADMIN)
 
 
@@ -113,4 +69,4 @@ def test_each_operation_on_it_is_a_404_and_changes_nothing(hidden):
         ("PATCH", "dags/{dag_id}/dagRuns/{dag_run_id}/taskInstances"): 200,
     }
     assert Audit.objects.count() == before
-    assert TaskInstance.objects.filter(dag_id=WORD).count() == 2
+    assert TaskInstance.objects.filter(dag_id=WORD).count() == 4

@@ -577,7 +577,7 @@ def test_a_persons_number_and_that_of_the_first_dag_hold(world: World):
     assert numbers() == {"crm": (5, None, None), "db": (3, None, "one")}
     assert list(DagWarning.objects.order_by("dag_id").values_list("dag_id", "message")) == [
         ("one", "Limit 'crm' is 5 at once, as somebody set it: the 9 at once of this file is not used."),
-        ("two", "Limit 'db' is 3 at once, as DAG one says: the 4 at once of this file is not used."),
+        ("two", "Limit 'db' is 3 at once, as another DAG's file says: the 4 at once of this file is not used."),
     ]
     DagModel.objects.filter(pk="one").update(is_stale=True)
     world.write("two.py", limited("two", {"name": "db", "amount": 6}))
