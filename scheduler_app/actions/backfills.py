@@ -14,9 +14,8 @@ from scheduler_app.engine import params, reprocess, states
 from scheduler_app.engine.graph import Graph
 from scheduler_app.engine.run_plans import RunPlan, slots_between
 from scheduler_app.models import Backfill, BackfillSlot, DagModel, DagRun, TaskInstance, Wake, backfill, db, transitions
-from scheduler_app.models.graphs import graph_of
 
-from . import journal, permit
+from . import definitions, journal, permit
 from .errors import Conflict, Invalid, Missing, Refused, Unlisted
 
 #: Slots that one backfill may have.
@@ -157,7 +156,7 @@ def _check_all(dag: DagModel, wanted: Wanted, now: datetime) -> None:
     _check(wanted, now)
     if dag.is_stale or dag.latest_version_id is None:
         raise Refused(f"No DAG file defines `{dag.dag_id}` any more, so it cannot be run.")
-    graph = graph_of(dag.latest_version_id)
+    graph = definitions.needed(dag.latest_version_id)
     _check_past(graph, wanted)
     wrong = params.resolve(graph.dag.params, wanted.conf).errors
     if wrong:

@@ -9,7 +9,7 @@ from scheduler_app.conf import conf
 from scheduler_app.engine import states
 from scheduler_app.models import Callback, DagRun, TaskInstance
 from scheduler_app.models.effect import Wanted
-from scheduler_app.models.graphs import graphs_of, readable
+from scheduler_app.models.graphs import readable
 
 #: State of the mark → the callback that belongs to it.
 _KINDS = {states.SUCCESS: "success", states.FAILED: "failure", states.SKIPPED: "skipped"}
@@ -20,7 +20,7 @@ def of_tasks(rows: Sequence[TaskInstance], state: str, words: str, now: datetime
     if not conf().callbacks_on_mark:
         return
     kind = _KINDS[state]
-    graphs = graphs_of({row.dag_version_id for row in rows if row.dag_version_id})
+    graphs = readable({row.dag_version_id for row in rows if row.dag_version_id}).graphs
     wanted = []
     for row in rows:
         graph = graphs.get(row.dag_version_id) if row.dag_version_id else None

@@ -9,7 +9,7 @@ from datetime import datetime
 from scheduler_app.access import Actor
 from scheduler_app.engine import states
 from scheduler_app.models import Audit, DagModel, DagRun, TaskInstance, Wake, db, following, transitions
-from scheduler_app.models.graphs import graphs_of
+from scheduler_app.models.graphs import readable
 
 from . import journal, permit, selection
 from .errors import Conflict
@@ -124,7 +124,7 @@ def locked(choose: Callable[[], list[TaskInstance]]) -> tuple[list[TaskInstance]
 
 def _retries(rows: list[TaskInstance]) -> dict[int, int]:
     """By row: how often its task may be retried, as its version says (the number it had when that is gone)."""
-    graphs = graphs_of({row.dag_version_id for row in rows if row.dag_version_id})
+    graphs = readable({row.dag_version_id for row in rows if row.dag_version_id}).graphs
     found = {}
     for row in rows:
         graph = graphs.get(row.dag_version_id) if row.dag_version_id else None

@@ -11,9 +11,8 @@ from scheduler_app.engine import states
 from scheduler_app.engine.task_dates import task_ids_at
 from scheduler_app.models import DagRun, TaskInstance, Wake, db, facts, following, graphs, transitions
 from scheduler_app.models.creation import insert_tasks
-from scheduler_app.models.graphs import graph_of
 
-from . import callbacks_of_marks, clear, journal, permit, selection
+from . import callbacks_of_marks, clear, definitions, journal, permit, selection
 from .errors import Conflict, Invalid
 
 #: What a run can be marked as → the verb of the run, and that of its running task instances.
@@ -95,7 +94,7 @@ def clear_run(
             wanted = selection.Wanted(dag_id, runs=[run_id], only_failed=only_failed)
             done = clear.clear(actor, wanted, now, latest_version=latest_version, expect=expect, event="clear_dag_run")
             if not done.task_instances and run.state in states.RUN_FINISHED and not only_failed:
-                transitions.runs("clear", [run.pk], now)
+                _begin_anew(actor, [run], now)
         if note is not None:
             DagRun.objects.filter(pk=run.pk).update(note=note or None, note_by=actor.name)
         db.notify()
@@ -121,18 +120,28 @@ def clear_runs(
         runs = DagRun.objects.filter(dag_id=dag_id, run_id__in=run_ids)
         if not only_failed:
             touched = {row.dag_run_id for row in done.task_instances}
-            empty = runs.filter(state__in=states.RUN_FINISHED).exclude(pk__in=touched)
-            transitions.runs("clear", list(empty.values_list("pk", flat=True)), now)
+            empty = runs.filter(state__in=states.RUN_FINISHED).exclude(pk__in=touched).order_by("pk")
+            _begin_anew(actor, list(empty.select_for_update(no_key=True, of=("self",))), now)
         if note is not None:
             runs.update(note=note or None, note_by=actor.name)
         db.notify()
+
+
+def _begin_anew(actor: Actor, ended: list[DagRun], now: datetime) -> None:
+    """Ended runs, locked, that have no task instance (any more): those of their tasks are made."""
+    transitions.runs("clear", [run.pk for run in ended], now)
+    following.make_anew((run.pk, run.logical_date, run.dag_version_id) for run in ended)
+    after = {"state": states.QUEUED}
+    journal.write(
+        [journal.line(actor, "clear_dag_run", now, run=run, before={"state": run.state}, after=after) for run in ended]
+    )
 
 
 def new_tasks(run: DagRun) -> list[str]:
     """Tasks of the DAG's newest version without an instance in the run: what ``only_new`` would add."""
     if run.dag.latest_version_id is None:
         return []
-    graph = graph_of(run.dag.latest_version_id)
+    graph = definitions.needed(run.dag.latest_version_id)
     have = set(TaskInstance.objects.filter(dag_run=run).values_list("task_id", flat=True).distinct())
     return [task_id for task_id in task_ids_at(graph, run.logical_date) if task_id not in have]
 
@@ -202,7 +211,7 @@ def _add_new_tasks(actor: Actor, run: DagRun, now: datetime) -> None:
     version_id = run.dag.latest_version_id
     if not fresh or version_id is None:
         return
-    insert_tasks([run.pk], graph_of(version_id), version_id, fresh)
+    insert_tasks([run.pk], definitions.needed(version_id), version_id, fresh)
     journal.record(actor, "clear_dag_run", now, run=run, after={"new_tasks": fresh})
     if run.state in states.RUN_FINISHED:
         transitions.runs("clear", [run.pk], now, dag_version_id=str(version_id))

@@ -14,8 +14,8 @@ from scheduler_app.conf import conf
 from scheduler_app.engine import states
 from scheduler_app.engine.graph import Graph
 from scheduler_app.models import DagModel, DagRun, TaskInstance
-from scheduler_app.models.graphs import graph_of
 
+from . import definitions
 from .errors import Missing, Refused
 
 
@@ -65,7 +65,7 @@ def picked(actor: Actor, wanted: Wanted, *related: str) -> list[TaskInstance]:
 
 def graph_for(dag: DagModel) -> Graph | None:
     """The graph of the DAG's newest version, None when no version was stored yet."""
-    return graph_of(dag.latest_version_id) if dag.latest_version_id else None
+    return definitions.needed(dag.latest_version_id) if dag.latest_version_id else None
 
 
 def _runs(wanted: Wanted) -> QuerySet[DagRun]:
@@ -117,7 +117,7 @@ def _relatives(dag: DagModel, ids: Iterable[str], wanted: Wanted) -> frozenset[s
 
 def _check_known(dag: DagModel, ids: set[str]) -> None:
     """A task must be in the newest version, or have left task instances behind."""
-    graph = graph_for(dag)
+    graph = definitions.known(dag.latest_version_id)
     unknown = ids - set(graph.tasks if graph else ())
     if unknown:
         rows = TaskInstance.objects.filter(dag_run__dag_id=dag.dag_id, task_id__in=unknown)

@@ -13,9 +13,8 @@ from scheduler_app.engine import params, run_plans
 from scheduler_app.engine.graph import Graph
 from scheduler_app.models import DagModel, DagRun, DagVersion, Wake, db
 from scheduler_app.models.creation import NewRun, create_runs
-from scheduler_app.models.graphs import graph_of
 
-from . import journal, permit
+from . import definitions, journal, permit
 from .errors import Conflict, Invalid, Refused
 
 #: As Airflow's default: other signs break links, log folders and clients.
@@ -96,7 +95,7 @@ def _version(dag: DagModel) -> tuple[DagVersion, Graph]:
     if dag.is_stale or dag.latest_version_id is None:
         raise Refused(f"No DAG file defines `{dag.dag_id}` any more, so it cannot be triggered.")
     version = DagVersion.objects.defer("document").get(pk=dag.latest_version_id)
-    return version, graph_of(version.pk)
+    return version, definitions.needed(version.pk)
 
 
 def _check_params(graph: Graph, conf: dict[str, Any]) -> None:

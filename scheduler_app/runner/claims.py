@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,6 +17,8 @@ from scheduler_app.models.graphs import graphs_of
 from scheduler_app.models.prepared import all_of
 from scheduler_app.runner.sources import Source
 from scheduler_app.supervisor.zygote import DagFile
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,19 +119,37 @@ WHERE l.dagrun_id = ANY(%s::bigint[]) ORDER BY e.timestamp, e.id
 
 
 def claim(ids: Sequence[int], fences: Sequence[int], now: datetime, worker: Worker) -> list[Claim]:
-    """Starts those hand-outs that are still queued under their fence; the others are left alone. One statement."""
-    return _described(
-        transitions.tasks_then(
-            _STARTED,
-            "start",
-            ids,
-            now,
-            fences=fences,
-            job_id=worker.job_id,
-            hostname=worker.hostname,
-            unixname=worker.unixname,
-        )
+    """Starts those hand-outs that are still queued under their fence; the others are left alone. One statement.
+
+    It has committed when they are described: one whose description raises is refused there, and it alone (I5).
+    """
+    started = transitions.tasks_then(
+        _STARTED,
+        "start",
+        ids,
+        now,
+        fences=fences,
+        job_id=worker.job_id,
+        hostname=worker.hostname,
+        unixname=worker.unixname,
     )
+    try:
+        return _described(started)
+    except Exception as error:
+        if db.is_transient(error):
+            raise
+        return [described for row in started for described in _described_alone(row, now)]
+
+
+def _described_alone(row: Mapping[str, Any], now: datetime) -> list[Claim]:
+    try:
+        return _described([row])
+    except Exception as error:
+        if db.is_transient(error):
+            raise
+        log.exception("Hand-out %s of task instance %s cannot be started", row["fence"], row["id"])
+        refuse([row["id"]], [row["fence"]], now, f"It cannot be started: {type(error).__name__}: {error}"[:2000])
+        return []
 
 
 def give_back(ids: Sequence[int], fences: Sequence[int], now: datetime) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from scheduler_app.access import system
 from scheduler_app.actions import clear, runs, selection, task_instances
-from scheduler_app.models import TaskInstance
+from scheduler_app.models import Audit, TaskInstance
 from tests.scheduler.scene import Scene
 
 ANN = system("person", "ann")
@@ -66,6 +66,22 @@ def test_an_ended_run_makes_it_anew_once_it_goes_on(scene: Scene, how: str) -> N
         done(scene, run, "b")
     run.refresh_from_db()
     assert (run.state, scene.states(run)) == ("success", {"a": "success", "b": "success"})
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_cleared_run_without_task_instances_makes_them_anew_and_that_is_audited(scene: Scene, together: bool) -> None:
+    run = scene.run("a")
+    done(scene, run, "a")
+    delete(scene, run, "a")
+    before = Audit.objects.count()
+    if together:
+        runs.clear_runs(ANN, "dag", [run.run_id], scene.now)
+    else:
+        runs.clear_run(ANN, "dag", run.run_id, scene.now)
+    assert list(Audit.objects.order_by("pk").values_list("event", "run_id")[before:]) == [("clear_dag_run", run.run_id)]
+    done(scene, run, "a")
+    run.refresh_from_db()
+    assert (run.state, scene.states(run)) == ("success", {"a": "success"})
 
 
 def test_a_mapped_task_that_has_other_instances_gets_none_without_an_index(scene: Scene) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from scheduler_app import metrics
 from scheduler_app.models import DagRun, DagVersion, TaskInstance, Wake, facts, graphs
+from scheduler_app.runner import claims
 from scheduler_app.scheduler.loop import PHASES, PROBE_COLUMNS, Loop, Phase
 from scheduler_app.scheduler.phases import schedule_tasks
 from scheduler_app.scheduler.tick import Tick
@@ -366,3 +367,19 @@ def test_whoever_asks_is_told_the_phase_that_runs_also_in_a_shared_transaction(s
     loop.run_together(step, scene.a_tick(), {"wakes": True})
     loop.run_phase(step[0], scene.a_tick())
     assert (said, loop.phase) == (["first", "second", "first"], "")
+
+
+def test_hand_outs_that_are_claimed_together_begin_although_one_cannot_be_described(scene: Scene) -> None:
+    """The claim has committed by then: asking again for the others found them started, by nobody."""
+    runs = [scene.run(scene.dag(shape("a", name))) for name in ("bad", "good", "other")]
+    scene.settle()
+    tasks = [scene.task(run, "a") for run in runs]
+    with unreadable("bad"):
+        claimed = claims.claim(
+            [task.pk for task in tasks], [task.fence for task in tasks], scene.now, claims.Worker(0, "host", "user")
+        )
+    assert [one.dag_id for one in claimed] == ["good", "other"]
+    assert [scene.states(run)["a"] for run in runs] == ["failed", "running", "running"]
+    reason = scene.task(runs[0], "a").reason
+    assert reason is not None
+    assert reason.startswith("It cannot be started: ValueError: DAG None was serialised by a newer version")

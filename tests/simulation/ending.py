@@ -12,7 +12,7 @@ from scheduler_app.models import AssetAlias, Backfill, DagModel, DagRun, TaskIns
 from scheduler_app.models.asset import AssetQueuedEvent, PartitionEvent
 from scheduler_app.timetables import from_doc
 
-from . import attempts, people, schedulers, slots, triggerers
+from . import attempts, people, poison, schedulers, slots, triggerers
 from .cast import PARTS, POOLS
 
 if TYPE_CHECKING:
@@ -38,10 +38,23 @@ def calm_down(world: World) -> None:
     for row in Backfill.objects.unfinished().filter(is_paused=True):
         backfills.set_paused(people.PERSON, row.pk, False, world.now)
     for dag in DagModel.objects.order_by("pk"):
-        dag.end_date = world.now
-        schedules.plan_next(dag, world.now)
-        dag.save(update_fields=["end_date", *schedules.NEXT_COLUMNS])
+        if dag.pk not in world.spoilt:
+            _end_schedule(world, dag)
     world.beat()
+
+
+def _end_schedule(world: World, dag: DagModel) -> None:
+    dag.end_date = world.now
+    schedules.plan_next(dag, world.now)
+    dag.save(update_fields=["end_date", *schedules.NEXT_COLUMNS])
+
+
+def mend(world: World) -> None:
+    """The last thing that is spoilt, where all the others have come to their end; its author stores the file anew."""
+    for dag_id in sorted(world.spoilt):
+        world.note("mends", world.do(poison.mend(world, dag_id)))
+        world.do(people.store_file(world, PARTS[dag_id], world.versions[dag_id]))
+        _end_schedule(world, DagModel.objects.get(pk=dag_id))
 
 
 def one_pass(world: World) -> int:
@@ -94,11 +107,13 @@ def _forgive(world: World) -> int:
 
 
 def is_over(world: World) -> bool:
+    """Of all DAGs but those that are spoilt."""
     rows = db.fetch(
-        "SELECT EXISTS (SELECT 1 FROM scheduler_dag_run WHERE state IN ('queued', 'running'))"
-        " OR EXISTS (SELECT 1 FROM scheduler_backfill WHERE completed_at IS NULL)"
-        " OR EXISTS (SELECT 1 FROM scheduler_dag WHERE next_dagrun_run_after <= %s)",
-        [world.now],
+        "SELECT EXISTS (SELECT 1 FROM scheduler_dag_run WHERE state IN ('queued', 'running')"
+        " AND dag_id <> ALL(%(spoilt)s))"
+        " OR EXISTS (SELECT 1 FROM scheduler_backfill WHERE completed_at IS NULL AND dag_id <> ALL(%(spoilt)s))"
+        " OR EXISTS (SELECT 1 FROM scheduler_dag WHERE next_dagrun_run_after <= %(now)s AND dag_id <> ALL(%(spoilt)s))",
+        {"now": world.now, "spoilt": sorted(world.spoilt)},
     )
     return not rows[0][0]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from scheduler_app.models import Pool, db, graphs, guard
 
-from . import ledger
+from . import ledger, poison
 from .aside import Aside
 from .world import World
 
@@ -55,7 +55,8 @@ def stage() -> Iterator[Aside]:
     db.execute(ledger.INSTALL)
     aside = Aside()
     try:
-        yield aside
+        with poison.poisonable():
+            yield aside
     finally:
         aside.close()
         db.execute(f"{_EMPTY}; {ledger.REMOVE}")
@@ -67,6 +68,7 @@ def opened(seed: int, aside: Aside, schedulers: int = 2, wanted: Sequence[str] =
     """A new world in an empty database; these DAGs play in any case."""
     db.execute(f"{_EMPTY}; TRUNCATE simulation_ledger RESTART IDENTITY")
     graphs.forget()
+    poison.forget()
     return World(seed, schedulers, wanted=wanted).build(aside)
 
 

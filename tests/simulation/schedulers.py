@@ -17,6 +17,7 @@ from . import hidden
 from .attempts import Attempt
 from .cast import SLOTS
 from .deeds import Deed
+from .poison import Poisoned
 
 if TYPE_CHECKING:
     from .world import World
@@ -74,17 +75,18 @@ class WorldExecutor(Executor):
 
 
 class WorldLoop(Loop):
-    """Whatever a phase raises, but for the broker's faults, is a fault of the phase: the world stops there."""
+    """Whatever a phase raises, but for the broker's faults and over what is spoilt, stops the world."""
 
     world: World
 
     def _halve(self, phase: Phase, tick: Tick, error: Exception) -> bool:
-        if not isinstance(error, BrokerDown):
+        if not isinstance(error, (BrokerDown, Poisoned)):
             self.world.errors.append((phase.name, error))
         return super()._halve(phase, tick, error)
 
     def _part(self, phase: Phase, error: Exception) -> None:
-        self.world.errors.append((phase.name, error))
+        if not isinstance(error, Poisoned):
+            self.world.errors.append((phase.name, error))
 
 
 @dataclasses.dataclass(slots=True, eq=False)

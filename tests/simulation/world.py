@@ -34,12 +34,13 @@ from scheduler_app.conf import Conf, conf
 from scheduler_app.models import Backfill, DagModel, DagRun, Pool, TaskInstance, db
 from tests.rows import T0, trigger
 
-from . import attempts, ending, judgements, people, schedulers, triggerers
+from . import attempts, ending, judgements, people, poison, schedulers, triggerers
 from .aside import SESSION, Aside, Gate, Killed, kill
 from .attempts import Attempt
 from .cast import CAST, KEEPING, LIMITS, PARTS, POOLS, Part, logical_date
 from .deeds import Deed
 from .ledger import Ledger
+from .poison import Poison
 from .schedulers import Scheduler
 from .spending import InForce
 from .triggerers import Triggerer
@@ -76,6 +77,8 @@ FAULTS: tuple[tuple[int, Act], ...] = (
     (3, people.backfills_a_dag),
     (2, people.tells_of_an_asset),
     (3, people.changes_a_file),
+    (1, poison.spoils),
+    (1, poison.mends),
 )
 #: Shares of the deeds that are stopped at a statement: their process killed, or their transaction held open.
 KILLED, ASIDE = 0.03, 0.15
@@ -119,6 +122,9 @@ class World:
     #: runs that had ended when a person cleared tasks of theirs and said that the run stays as it is
     left_ended: set[int] = field(default_factory=set)
     keeping = KEEPING
+    #: what is spoilt now, by DAG, and the DAGs of which something ever was
+    spoilt: dict[str, Poison] = field(default_factory=dict)
+    ever_spoilt: set[str] = field(default_factory=set)
     #: what phases raised
     errors: list[tuple[str, BaseException]] = field(default_factory=list)
     under_way: Deed | None = None
@@ -310,13 +316,18 @@ class World:
 
     # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────
     def finish(self, most_passes: int = 600) -> None:
-        """No more faults: everything must come to an end in bounded time (I3), without the safety sweep."""
+        """No more faults: everything must come to an end in bounded time (I3), without the safety sweep.
+
+        What is spoilt is mended when everything else has ended (I5).
+        """
         ending.calm_down(self)
         for _ in range(most_passes):
             busy = ending.one_pass(self)
             if not busy and ending.is_over(self):
-                ending.check(self)
-                return
+                if not self.spoilt:
+                    ending.check(self)
+                    return
+                ending.mend(self)
             self.now += timedelta(seconds=2 if busy else 40)
             self.beat()
         left = DagRun.objects.exclude(state__in=["success", "failed"]).values_list("dag_id", "run_id", "state")
