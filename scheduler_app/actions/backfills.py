@@ -21,6 +21,14 @@ from .errors import Conflict, Invalid, Missing, Refused, Unlisted
 #: Slots that one backfill may have.
 MOST_SLOTS = 20_000
 TOO_MANY = f"The range has more than {MOST_SLOTS} slots: ask for it in parts."
+#: What helps a DAG whose runs the updates of its assets make, by the kind of its timetable.
+_INSTEAD = {
+    "asset": "backfill the DAGs that update its assets, or trigger its runs one by one.",
+    "partitioned": (
+        "backfill the DAGs that update its assets, whose partitions then make its runs, or trigger a run for each"
+        " partition_key."
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,11 +169,12 @@ def _check_all(dag: DagModel, wanted: Wanted, now: datetime) -> None:
     wrong = params.resolve(graph.dag.params, wanted.conf).errors
     if wrong:
         raise Refused(" ".join(wrong.values()))
-    timetable = timetables.from_doc(dag.timetable or {"kind": "null"})
+    document = dag.timetable or {"kind": "null"}
+    timetable, kind = timetables.from_doc(document), document["kind"]
     if not timetable.can_be_scheduled or not timetable.periodic:
         raise Conflict(
-            f"The DAG {dag.dag_id} has no schedule whose past slots can be listed ({timetable.summary}): trigger its"
-            " runs one by one."
+            f"The DAG {dag.dag_id} has no schedule whose past slots can be listed ({timetable.summary}): "
+            + _INSTEAD.get(kind, "trigger its runs one by one.")
         )
 
 

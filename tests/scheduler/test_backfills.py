@@ -343,3 +343,25 @@ def test_a_run_of_a_backfill_makes_way_for_the_one_that_it_waits_for(scene: Scen
     assert runs() == [(1, "running"), (2, "queued")]
     assert play_all(scene) == [1, 2]
     assert runs() == [(1, "success"), (2, "success")]
+
+
+@pytest.mark.parametrize(
+    ("timetable", "instead"),
+    [
+        ({"kind": "null"}, "trigger its runs one by one."),
+        (
+            {"kind": "partitioned", "condition": {"asset": {"name": "a", "uri": "a"}}},
+            (
+                "backfill the DAGs that update its assets, whose partitions then make its runs, or trigger a run for "
+                "each partition_key."
+            ),
+        ),
+    ],
+    ids=["none", "partitions of assets"],
+)
+def test_a_dag_without_slots_is_told_what_to_do_instead(scene: Scene, timetable: dict[str, Any], instead: str) -> None:
+    scene.dag(shape("a", timetable=timetable))
+    with pytest.raises(Conflict) as refused:
+        create(scene)
+    assert str(refused.value).endswith(instead)
+    assert (Backfill.objects.count(), DagRun.objects.count()) == (0, 0)
