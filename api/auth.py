@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import jwt
 from django.conf import settings
 from django.contrib.auth import authenticate, get_user_model
-from django.core.cache import cache
 from django.utils.crypto import salted_hmac
 from rest_framework import authentication, exceptions
 from rest_framework.request import Request
 
+from scheduler_app.access import logins
 from scheduler_app.conf import conf
 
 ALGORITHM = "HS256"
@@ -35,26 +34,14 @@ def issue(user: Any, seconds: int) -> str:
 
 def login(request: Any, username: str, password: str) -> Any:
     """The user with this name and password, None when there is none. Raises Throttled after too many failures."""
-    counter = f"api-login-failures:{_digest(f'{username}|{address(request)}')}"
-    failures = cache.get(counter, 0)
-    if failures >= conf().login_failures:
-        raise exceptions.Throttled(
-            wait=conf().login_failure_seconds, detail="Too many failed logins. Wait some minutes and try again."
-        )
+    if logins.is_shut(request, username):
+        raise exceptions.Throttled(wait=conf().login_failure_seconds, detail=logins.TOO_MANY)
     user = authenticate(request, username=username, password=password)
     if user is None:
-        cache.add(counter, 0, conf().login_failure_seconds)
-        try:
-            cache.incr(counter)
-        except ValueError:  # it expired in between
-            cache.set(counter, 1, conf().login_failure_seconds)
-        return None
-    cache.delete(counter)
+        logins.failed(request, username)
+    else:
+        logins.succeeded(request, username)
     return user
-
-
-def address(request: Any) -> str:
-    return str(request.META.get("REMOTE_ADDR", ""))
 
 
 class Bearer(authentication.BaseAuthentication):
@@ -102,7 +89,3 @@ def _key() -> bytes:
 
 def _fingerprint(user: Any) -> str:
     return salted_hmac("scheduler.api.password", user.password, algorithm="sha256").hexdigest()[:16]
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
