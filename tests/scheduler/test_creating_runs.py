@@ -12,6 +12,7 @@ from django.db import IntegrityError, transaction
 from scheduler_app.models import DagModel, DagRun, DagVersion, TaskInstance, graphs, schedules, transitions
 from scheduler_app.queries.page_why_run import why_no_run
 from scheduler_app.scheduler.loop import Loop
+from scheduler_app.scheduler.phases import create_runs
 from tests.rows import T0, trigger
 from tests.scheduler.scene import Scene
 from tests.shapes import shape
@@ -82,6 +83,20 @@ def test_S_35_an_old_run_that_ends_again_moves_nothing(scene: Scene) -> None:
     scene.play(old)
     assert DagModel.objects.values_list(*schedules.NEXT_COLUMNS, *schedules.LAST_COLUMNS).get() == before
     assert slots(dag) == [utc(10), utc(11), utc(12)]
+
+
+def test_S_35_the_pointer_moves_forward_only(scene: Scene) -> None:
+    dag = scheduled(scene, "0 * * * *", start=utc(10), catchup=True)
+    first = schedules.next_slot(dag, scene.now)
+    assert first is not None
+    schedules.advance(dag, first)
+    second = schedules.next_slot(dag, scene.now)
+    assert second is not None
+    schedules.advance(dag, second)
+    for old in (first, second):
+        schedules.advance(dag, old)
+    assert (dag.last_slot_run_after, dag.last_slot_logical_date) == (second.run_after, second.logical_date)
+    assert first.run_after < second.run_after
 
 
 def test_BC_17_S_34_with_one_active_run_the_next_one_comes_at_its_time(scene: Scene) -> None:
@@ -328,15 +343,26 @@ def test_S_46_a_run_keeps_the_version_it_was_created_with(scene: Scene) -> None:
     assert (run.dag_version_id, run.state, scene.states(run)) == (first, "success", {"a": "success"})
 
 
-def test_S_42_creation_writes_no_column_of_the_dag_but_its_schedules_own(scene: Scene) -> None:
-    """A person renames and the processor stores a version between the loop's reading and its writing."""
+def test_S_42_creation_writes_no_column_of_the_dag_but_its_schedules_own(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What others wrote between the phase's reading and its writing stays."""
     dag = scheduled(scene, "0 * * * *")
+    theirs = {"description": "renamed", "is_paused": True, "max_active_tasks": 3, "held_why": "audit"}
+    create = create_runs._create
+
+    def meanwhile(*args: Any) -> int:
+        DagModel.objects.update(**theirs)
+        return create(*args)
+
+    monkeypatch.setattr(create_runs, "_create", meanwhile)
     before = DagModel.objects.values().get()
     scene.phase("create_runs")
     after = DagModel.objects.values().get()
     changed = {name for name in before if before[name] != after[name]}
-    assert changed <= {*schedules.NEXT_COLUMNS, *schedules.LAST_COLUMNS}
-    assert dag.pk == after["dag_id"]
+    assert changed - theirs.keys() <= {*schedules.NEXT_COLUMNS, *schedules.LAST_COLUMNS}
+    assert {name: after[name] for name in theirs} == theirs
+    assert slots(dag) == [scene.now]
 
 
 def test_BC_117_a_change_of_one_schedule_fires_no_other_again(scene: Scene) -> None:
