@@ -8,6 +8,7 @@ on to its end.
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 from collections.abc import Callable
@@ -85,10 +86,14 @@ class Aside:
             raise self._error
         return self._result
 
-    def close(self) -> None:
+    def abandon(self) -> None:
+        """Whatever stands still here is killed: the world that began it is over."""
         if self.is_open:
-            self._dies = True
-            self._go.set()
+            with contextlib.suppress(BaseException):
+                self.end(dies=True)
+
+    def close(self) -> None:
+        self.abandon()
         self._inbox.put(None)
         self._thread.join()
 

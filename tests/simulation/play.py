@@ -66,6 +66,7 @@ def stage() -> Iterator[Aside]:
 
 def opened(seed: int, aside: Aside, schedulers: int = 2, wanted: Sequence[str] = ()) -> World:
     """A new world in an empty database; these DAGs play in any case."""
+    aside.abandon()
     db.execute(f"{_EMPTY}; TRUNCATE simulation_ledger RESTART IDENTITY")
     graphs.forget()
     poison.forget()

@@ -6,6 +6,8 @@ import os
 
 import pytest
 
+from scheduler_app.models import db
+
 from .aside import Aside
 from .play import opened, play
 
@@ -29,3 +31,9 @@ def test_the_same_seed_gives_the_same_history(aside: Aside) -> None:
     differing = [number for number, lines in enumerate(zip(first, again, strict=False)) if lines[0] != lines[1]]
     assert not differing, (first[differing[0] - 5 : differing[0] + 3], again[differing[0] : differing[0] + 3])
     assert first == again
+
+
+def test_a_world_that_broke_off_in_the_middle_leaves_nothing_standing(aside: Aside) -> None:
+    assert aside.begin(lambda: db.fetch("SELECT 1"), stop_at=1)
+    opened(1, aside)
+    assert not aside.is_open
