@@ -289,6 +289,17 @@ def test_BC_77_clearing_a_task_of_a_running_run_keeps_the_runs_start(scene: Scen
     assert (past.task_id, past.try_number, past.state, past.start_date) == ("a", 1, "success", at(0))
 
 
+def test_BC_77_a_run_that_is_done_again_keeps_when_it_first_started(scene: Scene) -> None:
+    run = scene.run("a")
+    scene.play(run)
+    scene.wait(100)
+    transitions.tasks("clear", [scene.task(run, "a").pk], scene.now)
+    transitions.runs("clear", [run.pk], scene.now)
+    scene.tick()
+    run.refresh_from_db()
+    assert (run.start_date, run.first_start_date, run.clear_number) == (at(100), at(0), 1)
+
+
 def test_BC_53_a_branch_skips_what_has_not_begun_and_leaves_what_runs(scene: Scene) -> None:
     run = scene.run(scene.dag("branch >> [late, other]; late", tasks={"late": {"trigger_rule": "always"}}))
     scene.tick()

@@ -302,8 +302,10 @@ def test_I9_a_foreign_key_lock_of_an_open_transaction_holds_nothing_up(scene: Sc
     assert scene.states(run) == {"a": "queued"}
 
 
-def test_BC_21_the_oldest_queued_run_is_not_overtaken_while_somebody_holds_it(scene: Scene) -> None:
-    dag = scene.dag(shape("a", max_active_runs=1))
+@pytest.mark.parametrize("limit", [1, 2])
+def test_BC_21_the_oldest_queued_run_is_not_overtaken_while_somebody_holds_it(scene: Scene, limit: int) -> None:
+    """Also where there is room for the one behind it."""
+    dag = scene.dag(shape("a", max_active_runs=limit))
     oldest, *_ = scene.runs(dag, 3)
     other = scene.run(scene.dag(shape("a", "other")))
     with somebody_holds("SELECT id FROM scheduler_dag_run WHERE id = %s FOR UPDATE", oldest.pk):
@@ -311,8 +313,8 @@ def test_BC_21_the_oldest_queued_run_is_not_overtaken_while_somebody_holds_it(sc
         assert scene.run_states(dag) == ["queued"] * 3
         other.refresh_from_db()
         assert other.state == "running"
-    assert scene.phase("start_runs") == 1
-    assert scene.run_states(dag) == ["running", "queued", "queued"]
+    assert scene.phase("start_runs") == limit
+    assert scene.run_states(dag) == ["running"] * limit + ["queued"] * (3 - limit)
 
 
 def test_I2_two_schedulers_hand_out_no_more_of_a_limit_or_a_rate_than_there_is(scene: Scene) -> None:
