@@ -216,6 +216,7 @@ def test_a_resumed_task_whose_run_was_queued_again_keeps_no_slot_from_the_runs_b
 
 
 def test_S_02_an_overfull_pool_does_not_cancel_the_room_of_another(scene: Scene) -> None:
+    scene.pool("default_pool", 1)  # its many slots would outweigh what is missing
     scene.pool("over", 9)
     scene.pool("free", 3)
     scene.run(scene.dag(parallel(9, "fill", tasks={"*": {"pool": "over"}})))
