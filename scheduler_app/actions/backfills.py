@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from scheduler_app import access, timetables
+from scheduler_app import access
 from scheduler_app.access import Actor
 from scheduler_app.engine import params, reprocess, states
 from scheduler_app.engine.graph import Graph
@@ -64,7 +64,7 @@ def preview(actor: Actor, wanted: Wanted, now: datetime) -> list[RunPlan]:
 def partition_keys(dag_id: str) -> Callable[[datetime], str | None]:
     """The key of the partition that a slot is, by when it is due; None for a DAG whose slots are none."""
     dag = DagModel.objects.get(pk=dag_id)
-    return timetables.from_doc(dag.timetable or {"kind": "null"}).partition_key
+    return definitions.timetable(dag).partition_key
 
 
 def create(actor: Actor, wanted: Wanted, now: datetime, *, reason: str | None = None) -> Backfill:
@@ -147,8 +147,7 @@ def cancel(actor: Actor, backfill_id: int, now: datetime, *, reason: str | None 
 
 def _slots(dag: DagModel, wanted: Wanted, now: datetime) -> list[RunPlan]:
     """Every slot of the range that is due, in the order in which they are to run. Raises Invalid for too many."""
-    timetable = timetables.from_doc(dag.timetable or {"kind": "null"})
-    found = slots_between(timetable, wanted.from_date, wanted.to_date)
+    found = slots_between(definitions.timetable(dag), wanted.from_date, wanted.to_date)
     plans = list(itertools.islice(itertools.takewhile(lambda plan: plan.run_after <= now, found), MOST_SLOTS + 1))
     if len(plans) > MOST_SLOTS:
         raise Invalid("to_date", TOO_MANY)
@@ -169,12 +168,11 @@ def _check_all(dag: DagModel, wanted: Wanted, now: datetime) -> None:
     wrong = params.resolve(graph.dag.params, wanted.conf).errors
     if wrong:
         raise Refused(" ".join(wrong.values()))
-    document = dag.timetable or {"kind": "null"}
-    timetable, kind = timetables.from_doc(document), document["kind"]
+    timetable = definitions.timetable(dag)
     if not timetable.can_be_scheduled or not timetable.periodic:
         raise Conflict(
             f"The DAG {dag.dag_id} has no schedule whose past slots can be listed ({timetable.summary}): "
-            + _INSTEAD.get(kind, "trigger its runs one by one.")
+            + _INSTEAD.get((dag.timetable or {}).get("kind", ""), "trigger its runs one by one.")
         )
 
 

@@ -1,11 +1,13 @@
-"""The graph of a version as an action needs it: one that cannot be read is a sentence for the person, or no graph."""
+"""What an action needs of a DAG's definition: one that cannot be read is a sentence for the person, or none."""
 
 from __future__ import annotations
 
 from uuid import UUID
 
+from scheduler_app import timetables
 from scheduler_app.engine.graph import Graph
-from scheduler_app.models import graphs
+from scheduler_app.models import DagModel, graphs
+from scheduler_app.timetables import Timetable
 
 from .errors import Refused
 
@@ -21,3 +23,11 @@ def needed(version_id: UUID) -> Graph:
 def known(version_id: UUID | None) -> Graph | None:
     """None where it is not stored or cannot be read: what was asked for can be done without it."""
     return None if version_id is None else graphs.readable([version_id]).graphs.get(version_id)
+
+
+def timetable(dag: DagModel) -> Timetable:
+    """Its schedule. Raises Refused where it cannot be read (a kind of a plugin that is gone)."""
+    try:
+        return timetables.from_doc(dag.timetable or {"kind": "null"})
+    except ValueError as error:
+        raise Refused(f"The schedule of the DAG {dag.dag_id} cannot be read: {error}") from error

@@ -7,7 +7,6 @@ import secrets
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from scheduler_app import timetables
 from scheduler_app.access import Actor
 from scheduler_app.engine import params, run_plans
 from scheduler_app.engine.graph import Graph
@@ -147,7 +146,7 @@ def _dates(
     if start is not None or logical_date is None:
         return _Dates(logical_date, start, end, due)
     interval = run_plans.manual_interval(
-        timetables.from_doc(dag.timetable), logical_date=logical_date.astimezone(UTC), run_after=due
+        definitions.timetable(dag), logical_date=logical_date.astimezone(UTC), run_after=due
     )
     if interval is None:
         return _Dates(logical_date, None, None, due, interval_pending=True)
