@@ -17,7 +17,7 @@ from scheduler_app.engine.run_plans import run_id
 from scheduler_app.models import AssetAlias, AssetEvent, AssetQueuedEvent, DagModel, creation, graphs
 from scheduler_app.models.asset import PartitionEvent
 from scheduler_app.models.creation import NewRun
-from scheduler_app.scheduler.phases.create_runs import blame, graph_of
+from scheduler_app.scheduler.phases.create_runs import absolve, blame, graph_of
 from scheduler_app.scheduler.tick import Tick
 from scheduler_app.timetables import from_doc
 from scheduler_app.timetables.partitioned import PartitionedTimetable
@@ -53,6 +53,7 @@ def create(dag_ids: Sequence[str], tick: Tick) -> int:
     created = _create(ready, tick)
     for dag_id, error in failed.items():
         blame(tick, dag_id, error)
+    absolve(dag for dag_id, dag in dags.items() if dag_id not in failed)
     return created + len(failed)
 
 

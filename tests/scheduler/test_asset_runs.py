@@ -54,7 +54,7 @@ def test_BC_133_dags_that_wait_for_more_events_hide_nobody(scene: Scene) -> None
     assert AssetQueuedEvent.objects.count() == 9
 
 
-def test_I5_a_dag_whose_condition_cannot_be_read_keeps_its_error_and_its_events(scene: Scene) -> None:
+def test_I5_a_dag_whose_condition_cannot_be_read_keeps_its_error_and_its_events_until_it_can(scene: Scene) -> None:
     orders = asset(scene, "orders")
     bad = scene.dag(shape("a", "bad", timetable=on(named("orders"))))
     good = scene.dag(shape("a", "good", timetable=on(named("orders"))))
@@ -66,3 +66,9 @@ def test_I5_a_dag_whose_condition_cannot_be_read_keeps_its_error_and_its_events(
     assert bad.schedule_failures == 1
     assert "Unknown timetable kind" in (bad.schedule_error or "")
     assert list(AssetQueuedEvent.objects.values_list("dag_id", flat=True)) == ["bad"]
+    bad.timetable = good.timetable
+    bad.save()
+    scene.wait(7200)
+    scene.phase("create_asset_runs")
+    bad.refresh_from_db()
+    assert (bad.runs.count(), bad.schedule_failures, bad.schedule_error, bad.backoff_until) == (1, 0, None, None)

@@ -19,7 +19,7 @@ from scheduler_app.engine.run_plans import run_id
 from scheduler_app.models import AssetAlias, AssetEvent, AssetQueuedEvent, DagModel, creation, db, graphs
 from scheduler_app.models.creation import NewRun
 from scheduler_app.scheduler import partition_runs
-from scheduler_app.scheduler.phases.create_runs import blame, graph_of
+from scheduler_app.scheduler.phases.create_runs import absolve, blame, graph_of
 from scheduler_app.scheduler.tick import Tick
 from scheduler_app.timetables import from_doc
 
@@ -85,6 +85,7 @@ def _create_for(dag_ids: list[str], tick: Tick) -> int:
     created = _create(new, queued, tick)
     for dag_id, error in failed.items():
         blame(tick, dag_id, error)
+    absolve(dags[dag_id] for dag_id, condition in conditions.items() if condition and dag_id not in failed)
     return created + len(failed)
 
 

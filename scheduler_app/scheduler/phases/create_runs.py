@@ -8,7 +8,7 @@ error, the others go on (I5).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
@@ -61,6 +61,9 @@ _BLAME = """
 UPDATE scheduler_dag SET schedule_failures = schedule_failures + 1, schedule_error = %(error)s,
     backoff_until = %(until)s
 WHERE dag_id = %(dag)s RETURNING schedule_failures
+"""
+_ABSOLVE = """
+UPDATE scheduler_dag SET schedule_failures = 0, schedule_error = NULL, backoff_until = NULL WHERE dag_id = ANY(%(dags)s)
 """
 _SAVED = (*schedules.NEXT_COLUMNS, *schedules.LAST_COLUMNS, "schedule_error", "schedule_failures", "backoff_until")
 
@@ -169,3 +172,10 @@ def blame(tick: Tick, dag_id: object, error: BaseException) -> None:
     failures = DagModel.objects.filter(dag_id=dag_id).values_list("schedule_failures", flat=True).first() or 0
     until = backoff(failures, tick.now, tick.rng)
     db.execute(_BLAME, {"dag": dag_id, "error": error_text(error), "until": until})
+
+
+def absolve(dags: Iterable[DagModel]) -> None:
+    """DAGs that could be decided on keep no error of an earlier look. Those that time starts too are its to absolve."""
+    healed = [dag.dag_id for dag in dags if dag.schedule_failures and dag.next_dagrun_run_after is None]
+    if healed:
+        db.execute(_ABSOLVE, {"dags": healed})
