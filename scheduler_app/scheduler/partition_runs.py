@@ -53,7 +53,7 @@ def create(dag_ids: Sequence[str], tick: Tick) -> int:
     created = _create(ready, tick)
     for dag_id, error in failed.items():
         blame(tick, dag_id, error)
-    absolve(dag for dag_id, dag in dags.items() if dag_id not in failed)
+    absolve([dag for dag_id, dag in dags.items() if dag_id not in failed], tick.now)
     return created + len(failed)
 
 

@@ -85,7 +85,8 @@ def _create_for(dag_ids: list[str], tick: Tick) -> int:
     created = _create(new, queued, tick)
     for dag_id, error in failed.items():
         blame(tick, dag_id, error)
-    absolve(dags[dag_id] for dag_id, condition in conditions.items() if condition and dag_id not in failed)
+    decided = [dags[dag_id] for dag_id, condition in conditions.items() if condition and dag_id not in failed]
+    absolve(decided, tick.now)
     return created + len(failed)
 
 

@@ -174,8 +174,13 @@ def blame(tick: Tick, dag_id: object, error: BaseException) -> None:
     db.execute(_BLAME, {"dag": dag_id, "error": error_text(error), "until": until})
 
 
-def absolve(dags: Iterable[DagModel]) -> None:
-    """DAGs that could be decided on keep no error of an earlier look. Those that time starts too are its to absolve."""
-    healed = [dag.dag_id for dag in dags if dag.schedule_failures and dag.next_dagrun_run_after is None]
+def absolve(dags: Iterable[DagModel], now: datetime) -> None:
+    """DAGs whose assets could be decided on keep no error of an earlier look, but for one whose slot is due as well:
+    that error may be the slot's, and goes when it gets its run."""
+    healed = [dag.dag_id for dag in dags if dag.schedule_failures and not _is_due(dag, now)]
     if healed:
         db.execute(_ABSOLVE, {"dags": healed})
+
+
+def _is_due(dag: DagModel, now: datetime) -> bool:
+    return dag.next_dagrun_run_after is not None and dag.next_dagrun_run_after <= now
