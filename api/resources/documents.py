@@ -42,7 +42,7 @@ def dag(row: DagModel) -> dict[str, Any]:
         "relative_fileloc": row.relative_fileloc,
         "fileloc": row.fileloc,
         "description": row.description,
-        "timetable_summary": row.timetable_summary,
+        "timetable_summary": None if kind == "null" else row.timetable_summary,
         "timetable_description": row.timetable_description,
         "timetable_partitioned": kind == "partitioned" or "partition" in (row.timetable or {}),
         "timetable_periodic": row.timetable_periodic,

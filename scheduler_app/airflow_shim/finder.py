@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from scheduler_app.airflow_shim.names import MODULES, REMOVED, VERSION, packages
+from scheduler_app.airflow_shim.names import MODULES, PROVIDED, REMOVED, VERSION, packages
 
 ENV_REAL = "SCHEDULER_REAL_AIRFLOW"
 ROOT = "airflow"
@@ -33,6 +33,8 @@ class ShimModule(ModuleType):
             return value
         if path in MODULES or path in packages():
             return importlib.import_module(path)
+        if path in PROVIDED:
+            return resolve(PROVIDED[path])
         message = explain(self.__name__, name)
         if name.startswith("__") or not _asked_by_import(sys._getframe(1)):
             raise AttributeError(message)
@@ -51,9 +53,10 @@ def _asked_by_import(frame: Any) -> bool:
 
 
 def resolve(target: str) -> Any:
-    """The object of ``"module:name"``, the module of ``"module"``."""
+    """The object of ``"module:name"``, the module of ``"module"``; ``sdk…`` and ``airflow_shim…`` are ours."""
     module, _, name = target.partition(":")
-    found = importlib.import_module(module if module.startswith("scheduler_app") else f"scheduler_app.{module}")
+    ours = module.partition(".")[0] in ("sdk", "airflow_shim")
+    found = importlib.import_module(f"scheduler_app.{module}" if ours else module)
     return getattr(found, name) if name else found
 
 

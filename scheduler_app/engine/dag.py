@@ -96,6 +96,8 @@ class Task:
     #: its operator has a ``resume_execution`` of its own: it judges itself what a deferral that timed out means
     judges_deferral: bool = False
     executor_config: Json = None
+    #: its own, beyond those of the DAG: name → {"schema", "value" (unless required), "description"}
+    params: dict[str, Json] = field(default_factory=dict)
 
     @property
     def shown_operator(self) -> str:

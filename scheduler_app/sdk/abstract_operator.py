@@ -53,11 +53,10 @@ class AbstractOperator(Templater, DAGNode):
         return self
 
     def as_teardown(self, *, setups: Any = None, on_failure_fail_dagrun: Any = False) -> Any:
-        """Marks the task as teardown of ``setups`` (a task, a result, or several), which become its upstreams."""
-        if self.trigger_rule not in (TriggerRule.ALL_SUCCESS, TriggerRule.ALL_DONE_SETUP_SUCCESS):
-            raise ValueError(
-                f"Teardown {self.task_id!r} cannot have a trigger rule of its own: leave out trigger_rule."
-            )
+        """Marks the task as teardown of ``setups`` (a task, a result, or several), which become its upstreams.
+
+        It runs by the rule of teardowns, whatever rule it was given.
+        """
         self.is_teardown = True
         self.trigger_rule = TriggerRule.ALL_DONE_SETUP_SUCCESS
         if is_arg_set(on_failure_fail_dagrun):

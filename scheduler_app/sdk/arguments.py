@@ -24,8 +24,9 @@ def init_parameters(operator_class: type) -> set[str]:
     for level in operator_class.__mro__:
         init = level.__dict__.get("__init__")
         if init is not None and level is not object:
-            names.update(inspect.signature(getattr(init, "_wrapped_init", init)).parameters)
-    return names - {"self", "args", "kwargs"}
+            parameters = inspect.signature(getattr(init, "_wrapped_init", init)).parameters.values()
+            names.update(p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD))
+    return names - {"self"}
 
 
 def reject_unknown(operator_class: type, task_id: str, unknown: dict[str, Any]) -> None:

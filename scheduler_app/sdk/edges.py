@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Iterable
 from typing import Any
 
-from scheduler_app.sdk.exceptions import AirflowException
 from scheduler_app.sdk.node import Linkable, as_linkables
 
 
@@ -67,7 +66,7 @@ def chain(*tasks: Any) -> None:
             below.set_upstream(list(above))
             continue
         if len(above) != len(below):
-            raise AirflowException(
+            raise ValueError(
                 f"chain() connects two neighbouring lists pairwise, but they have {len(above)} and {len(below)} items: "
                 "make them equal, or use chain_linear() or cross_downstream()."
             )

@@ -211,6 +211,66 @@ class TaskDeferred(BaseException):
         return f"<TaskDeferred trigger={self.trigger!r} method={self.method_name}>"
 
 
+class DagRunTriggerException(AirflowException):
+    """Raised in Airflow when a task starts a run of another DAG; here for code that catches it."""
+
+
+class TaskInstanceNotFound(AirflowNotFoundException):
+    """No such task instance."""
+
+
+class PoolNotFound(AirflowNotFoundException):
+    """No such pool."""
+
+
+class DagCodeNotFound(AirflowNotFoundException):
+    """The source of the DAG is not stored."""
+
+
+class NotMapped(Exception):
+    """The task is neither mapped nor in a mapped group."""
+
+
+class ConnectionNotUnique(AirflowException):
+    """Several connections of one id."""
+
+
+class VariableNotUnique(AirflowException):
+    """Several variables of one key."""
+
+
+class SerializationError(AirflowException):
+    """A DAG that cannot be stored."""
+
+
+class DeserializingResultError(ValueError):
+    """A result that cannot be read back."""
+
+
+class AirflowClusterPolicyViolation(AirflowException):
+    """Raised by a policy: the DAG or task is not accepted."""
+
+
+class AirflowClusterPolicySkipDag(AirflowException):
+    """Raised by a policy: the DAG is left out."""
+
+
+class AirflowInactiveAssetInInletOrOutletException(AirflowException):
+    """A task names an asset that no DAG uses any more."""
+
+
+class UnknownExecutorException(ValueError):
+    """No such executor."""
+
+
+class AirflowFileParseException(AirflowException):
+    """A file of variables or connections that cannot be read."""
+
+
+class AirflowUnsupportedFileTypeException(AirflowException):
+    """A file of a kind that is not read."""
+
+
 class TaskDeferralError(AirflowException):
     """The trigger failed before it fired."""
 

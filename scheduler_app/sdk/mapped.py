@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from scheduler_app.sdk import scope
 from scheduler_app.sdk.abstract_operator import AbstractOperator
 from scheduler_app.sdk.arguments import init_parameters
-from scheduler_app.sdk.mapping import DictsInput, ExpandInput, ProductInput, check_mappable
+from scheduler_app.sdk.mapping import DictsInput, ExpandInput, ProductInput, check_dicts, check_mappable
 from scheduler_app.sdk.nearest import did_you_mean
 from scheduler_app.sdk.operator import BaseOperator, default_args_in_force
 from scheduler_app.sdk.params import ParamsDict
@@ -17,15 +17,16 @@ from scheduler_app.sdk.xcom_arg import XComArg
 if TYPE_CHECKING:
     from scheduler_app.sdk.dag import DAG
 
-_UNMAPPABLE = (
-    "task_id",
-    "dag",
-    "task_group",
-    "trigger_rule",
-    "depends_on_past",
-    "pool",
-    "retries_policy",
-    "weight_rule",
+#: What the scheduler reads of a mapped task before it knows its instances, and so is the same for all of them.
+_UNMAPPABLE = frozenset(
+    {
+        *("task_id", "dag", "task_group", "owner", "map_index_template", "executor_config", "inlets", "outlets"),
+        *("trigger_rule", "pool", "pool_slots", "queue", "priority_weight", "weight_rule", "execution_timeout"),
+        *("retries", "retry_delay", "max_retry_delay", "retry_exponential_backoff", "retry_policy"),
+        *("depends_on_past", "ignore_first_depends_on_past", "wait_for_past_depends_before_skipping"),
+        *("wait_for_downstream", "email_on_failure", "email_on_retry", "on_execute_callback"),
+        *("on_failure_callback", "on_retry_callback", "on_skipped_callback", "on_success_callback"),
+    }
 )
 
 
@@ -67,12 +68,7 @@ class OperatorPartial:
     def expand_kwargs(self, kwargs: Any, *, strict: bool = True) -> MappedOperator:
         """One instance for each dict of arguments."""
         check_mappable("expand_kwargs", "kwargs", kwargs)
-        if isinstance(kwargs, list):
-            for item in kwargs:
-                if not isinstance(item, (Mapping, XComArg)):
-                    raise TypeError(f"expand_kwargs() takes dicts (or results of tasks), not {item!r}.")
-        elif isinstance(kwargs, Mapping):
-            raise TypeError("expand_kwargs() takes a list of dicts; it got one dict.")
+        check_dicts(kwargs)
         return MappedOperator(self.operator_class, self.kwargs, DictsInput(kwargs))
 
 

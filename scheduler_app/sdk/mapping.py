@@ -20,6 +20,10 @@ class ExpandInput:
     def iter_references(self) -> Iterator[tuple[AbstractOperator, str]]:
         raise NotImplementedError
 
+    def iter_mapped(self) -> Iterator[tuple[AbstractOperator, str]]:
+        """The results among the references whose lengths say how many instances there are."""
+        raise NotImplementedError
+
     def resolve(self, context: Mapping[str, Any], map_index: int) -> tuple[dict[str, Any], set[int]]:
         """The arguments of one instance, and the ids of those that came from XComs (they are not templates)."""
         raise NotImplementedError
@@ -40,6 +44,10 @@ class ProductInput(ExpandInput):
     def iter_references(self) -> Iterator[tuple[AbstractOperator, str]]:
         for item in self.value.values():
             yield from XComArg.iter_xcom_references(item)
+
+    def iter_mapped(self) -> Iterator[tuple[AbstractOperator, str]]:
+        for item in self.value.values():
+            yield from _lengths(item)
 
     def to_doc(self) -> dict[str, Any]:
         return {"style": self.style, "inputs": {name: ref_of(item) for name, item in self.value.items()}}
@@ -72,6 +80,9 @@ class DictsInput(ExpandInput):
     def iter_references(self) -> Iterator[tuple[AbstractOperator, str]]:
         yield from XComArg.iter_xcom_references(self.value)
 
+    def iter_mapped(self) -> Iterator[tuple[AbstractOperator, str]]:
+        yield from _lengths(self.value)
+
     def to_doc(self) -> dict[str, Any]:
         return {"style": self.style, "inputs": {"kwargs": ref_of(self.value)}}
 
@@ -93,6 +104,12 @@ class DictsInput(ExpandInput):
         values = {key: _inner(value, context, is_literal) for key, value in item.items()}
         resolved = set() if is_literal else {id(value) for value in values.values()}
         return values, resolved
+
+
+def _lengths(item: Any) -> Iterator[tuple[AbstractOperator, str]]:
+    """Of a literal list only the list's own length counts, not that of a result which is an element of it."""
+    if isinstance(item, (XComArg, Referencing)):
+        yield from XComArg.iter_xcom_references(item)
 
 
 def _inner(value: Any, context: Mapping[str, Any], literal: bool) -> Any:
@@ -140,6 +157,15 @@ def check_mappable(method: str, name: str, value: Any) -> None:
         )
 
 
+def check_dicts(kwargs: Any) -> None:
+    """Raises TypeError for what ``expand_kwargs`` cannot take, as far as the file says it."""
+    if isinstance(kwargs, Mapping):
+        raise TypeError("expand_kwargs() takes a list of dicts; it got one dict.")
+    for item in kwargs if isinstance(kwargs, Sequence) else ():
+        if not isinstance(item, (Mapping, XComArg, Referencing)):
+            raise TypeError(f"expand_kwargs() takes dicts (or results of tasks), not {item!r}.")
+
+
 def mapped_over(task: AbstractOperator) -> list[Any]:
     """The tasks and groups of the DAG that are mapped over the result of ``task``."""
     return [] if task.dag is None else index_of(task.dag).get(task.task_id, [])
@@ -151,7 +177,7 @@ def index_of(dag: Any) -> dict[str, list[Any]]:
         index: dict[str, list[Any]] = {}
         for node in [*dag.tasks, *dag.task_group.iter_groups()]:
             if node.is_mapped:
-                for source, _ in node.expand_input.iter_references():
+                for source, _ in node.expand_input.iter_mapped():
                     index.setdefault(source.task_id, []).append(node)
         dag._mapped_over = index
     found: dict[str, list[Any]] = dag._mapped_over

@@ -146,7 +146,7 @@ class DAGNode(Linkable):
             if isinstance(far, EdgeModifier):
                 far.take(self, upstream=upstream)
                 continue
-            near_tasks = list(self.roots if upstream else self.leaves)
+            near_tasks = list(self.roots if upstream else self._last_tasks())
             far_tasks = list(far.leaves if upstream else far.roots)
             far.update_relative(self, upstream=not upstream, edge_modifier=modifier)
             self._note_relative(far, upstream=upstream)
@@ -155,19 +155,19 @@ class DAGNode(Linkable):
                     first, second = (far_task, near_task) if upstream else (near_task, far_task)
                     connect(first, second, modifier)
 
+    def _last_tasks(self) -> Sequence[Any]:
+        """The tasks that an edge to something after this node begins at."""
+        return self.leaves
+
     def _note_relative(self, far: Any, *, upstream: bool) -> None:
         """Groups remember their edges to whole groups and to tasks, for the picture."""
 
 
 def as_linkables(value: Any) -> list[Any]:
     """``value``, or the items of a sequence, each able to take edges. Raises AirflowException for anything else."""
-    if value is None:
-        return []
     items: Iterable[Any] = value if isinstance(value, (list, tuple, set, frozenset)) else [value]
     found = []
     for item in items:
-        if item is None:
-            continue
         if isinstance(item, (list, tuple)):
             found.extend(as_linkables(item))
             continue

@@ -141,6 +141,8 @@ class BaseOperator(AbstractOperator, metaclass=OperatorMeta):
     supports_lineage = False
     inherits_from_empty_operator = False
     inherits_from_skipmixin = False
+    #: whether its templated fields are shown anew after it ran, because it sets one itself
+    overwrite_rtif_after_execution = False
     returns_dag_result = False
     pool: str
     is_mapped = False

@@ -11,13 +11,11 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from scheduler_app.sdk.operator import BaseOperator
-from scheduler_app.sdk.xcom_arg import NOTSET, _NotSet, is_arg_set
+from scheduler_app.sdk.xcom_arg import NOTSET, SET_DURING_EXECUTION, _NotSet, is_arg_set
 
-__all__ = ["NOTSET", "is_arg_set"]
+__all__ = ["NOTSET", "SET_DURING_EXECUTION", "is_arg_set"]
 
 ArgNotSet = _NotSet
-#: given by operators as a first value of arguments that are known only while the task runs
-SET_DURING_EXECUTION: Any = NOTSET
 
 
 def prune_dict(val: Any, mode: str = "strict") -> Any:

@@ -143,6 +143,7 @@ def _task(task: Any) -> schema.Task:
         sensor_mode=_sensor_mode(task, operator_class),
         judges_deferral=_judges_deferral(operator_class),
         executor_config=plain(task.executor_config) or None,
+        params=params_document(task.params),
     )
 
 

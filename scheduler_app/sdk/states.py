@@ -45,6 +45,19 @@ class DagRunType(_Text):
     ASSET_MATERIALIZATION = "asset_materialization"
 
 
+class DagRunTriggeredByType(_Text):
+    """Who started a run."""
+
+    CLI = "cli"
+    OPERATOR = "operator"
+    REST_API = "rest_api"
+    UI = "ui"
+    TEST = "test"
+    TIMETABLE = "timetable"
+    ASSET = "asset"
+    BACKFILL = "backfill"
+
+
 class State:
     """Both kinds of states under one name."""
 

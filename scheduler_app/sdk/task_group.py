@@ -193,6 +193,12 @@ class TaskGroup(DAGNode):
             )
         return list(found.values())
 
+    def _last_tasks(self) -> Sequence[Any]:
+        """Those of a group without tasks are the ones before it: `a >> empty >> b` puts a before b."""
+        if any(True for _ in self.iter_tasks()) or self.dag is None:
+            return self.leaves
+        return [self.dag.get_task(task_id) for task_id in sorted(self.upstream_task_ids)]
+
     def update_relative(self, other: Any, upstream: bool = True, edge_modifier: Any = None) -> None:
         """``other`` was connected to this group (``upstream``: it comes before)."""
         self._note_relative(other, upstream=upstream)

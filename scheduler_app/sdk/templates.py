@@ -89,8 +89,8 @@ class Templater:
             return self._render_nested(content, context, jinja_env, seen)
         if isinstance(content, str):
             is_file = bool(self.template_ext) and content.endswith(tuple(self.template_ext))
-            if "{" not in content and not is_file:  # not a template: no need to compile one
-                return content
+            if not is_file and self._is_plain(content):  # not a template: no need to compile one
+                return content[:-1] if content.endswith("\n") else content  # as Jinja has it
             # made here and not before: most attempts have nothing to render, and an environment is dear after a fork
             env = jinja_env or self._own_environment()
             template = env.get_template(content) if is_file else env.from_string(content)
@@ -98,6 +98,17 @@ class Templater:
         if isinstance(content, (XComArg, Referencing, LiteralValue)) or _is_dag_param(content):
             return content.resolve(context)
         return self._render_nested(content, context, jinja_env, seen)
+
+    def _is_plain(self, content: str) -> bool:
+        """Whether Jinja would give ``content`` back. Native rendering reads "1" as a number, options may change what
+        marks a template."""
+        owner = getattr(self, "dag", None)
+        native = getattr(self, "render_template_as_native_obj", None)
+        if owner is not None:
+            native = owner.render_template_as_native_obj if native is None else native
+            if owner.jinja_environment_kwargs:
+                return False
+        return not native and "{" not in content and "\r" not in content
 
     def _own_environment(self) -> Any:
         """:meth:`get_template_env`, asked once."""

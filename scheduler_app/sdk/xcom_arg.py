@@ -25,6 +25,15 @@ class _NotSet:
 NOTSET: Any = _NotSet()
 
 
+class _SetDuringExecution(_NotSet):
+    def __repr__(self) -> str:
+        return "DYNAMIC (set during execution)"
+
+
+#: first value of an operator's field that only its execution knows
+SET_DURING_EXECUTION: Any = _SetDuringExecution()
+
+
 def is_arg_set(value: Any) -> bool:
     return not isinstance(value, _NotSet)
 

@@ -63,11 +63,19 @@ def _attempt(declared: Any, built: Any, start: dict[str, Any], port: Port) -> di
             task.pre_execute(built)
             value = _execute(task, built, start, resume)
             task.post_execute(built, value)
+            _show_what_it_set(task, port)
         except BaseException as error:
             with contextlib.suppress(Exception):  # the error of the task is the one to tell
+                _show_what_it_set(task, port)
                 results.render_map_index(task, built)
             return outcomes.of_exception(error, task, built)
         return outcomes.of_success(task, built, value, port)
+
+
+def _show_what_it_set(task: Any, port: Port) -> None:
+    """Some operators know a templated field only when they have run: the command that ``@task.bash`` was given."""
+    if task.overwrite_rtif_after_execution:
+        port.set_rendered_fields(render.shown_fields(task))
 
 
 def _instance(declared: Any, built: Any, start: dict[str, Any]) -> tuple[Any, set[int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 from scheduler_app.sdk.lazy_sequence import LazyXComSequence
@@ -26,7 +27,18 @@ def _shown(value: Any) -> Any:
         return None
     if isinstance(value, LazyXComSequence):
         return repr(value)
-    return _cut(plain(value))
+    return _cut(plain(_read(value)))
+
+
+def _read(value: Any) -> Any:
+    """Moments and durations as a template would print them, and what a mapped task pushed as a list."""
+    if isinstance(value, (dt.date, dt.time, dt.timedelta)):
+        return str(value)
+    if isinstance(value, (list, tuple, LazyXComSequence)):
+        return [_read(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _read(item) for key, item in value.items()}
+    return value
 
 
 def _cut(value: Any) -> Any:

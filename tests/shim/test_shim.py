@@ -61,13 +61,35 @@ def test_the_version_is_one_that_files_can_compare() -> None:
         ("from airflow.operators.python import BashOperator", "It is in 'airflow.operators.bash'"),
         ("import airflow.operators.pyton", "Did you mean 'airflow.operators.python'"),
         ("from airflow.operators.subdag import SubDagOperator", "use a TaskGroup"),
-        ("from airflow.models import DagBag", "ExternalTaskSensor"),
+        ("from airflow.operators.email import EmailOperator", "apache-airflow-providers-smtp"),
         ("from airflow.providers.nowhere.hooks.x import X", "apache-airflow-providers-nowhere"),
     ],
 )
 def test_an_unknown_name_is_an_import_error_that_helps(statement: str, hint: str) -> None:
     with pytest.raises(ImportError, match=hint):
         exec(statement)
+
+
+def test_a_table_of_airflows_database_can_be_named_and_says_what_to_use_when_it_is_used() -> None:
+    from airflow.models import DagBag, DagModel
+
+    assert not isinstance("sales", DagModel)
+    with pytest.raises(RuntimeError, match="ExternalTaskSensor"):
+        DagBag()
+    with pytest.raises(RuntimeError, match="REST API"):
+        DagModel.get_current("sales")
+
+
+def test_small_functions_of_helpers_do_what_their_names_say() -> None:
+    from airflow.utils.helpers import as_flattened_list, is_container, parse_template_string, validate_key
+
+    assert as_flattened_list([1, [2, ("three", {4})]]) == [1, 2, "three", 4]
+    assert (is_container([]), is_container("text")) == (True, False)
+    assert parse_template_string("{x}.log") == ("{x}.log", None)
+    text, template = parse_template_string("{{ x }}.log")
+    assert (text, template.render(x=1)) == (None, "1.log")
+    with pytest.raises(Exception, match="only have"):
+        validate_key("a b")
 
 
 def test_asking_whether_a_name_is_there_is_no_error() -> None:

@@ -13,7 +13,7 @@ from scheduler_app.sdk import scope
 from scheduler_app.sdk.context_keys import CONTEXT_KEYS
 from scheduler_app.sdk.exceptions import AirflowException
 from scheduler_app.sdk.mapped import MappedOperator, OperatorPartial
-from scheduler_app.sdk.mapping import DictsInput, ProductInput, check_mappable
+from scheduler_app.sdk.mapping import DictsInput, ProductInput, check_dicts, check_mappable
 from scheduler_app.sdk.operator import BaseOperator
 from scheduler_app.sdk.xcom_arg import NOTSET, XComArg
 
@@ -207,8 +207,7 @@ class Decorated:
     def expand_kwargs(self, kwargs: Any, *, strict: bool = True) -> XComArg:
         """One task instance for each dict of arguments."""
         check_mappable("expand_kwargs", "kwargs", kwargs)
-        if isinstance(kwargs, Mapping):
-            raise TypeError("expand_kwargs() takes a list of dicts; it got one dict.")
+        check_dicts(kwargs)
         return self._expand(DictsInput(kwargs))
 
     def _check_names(self, method: str, kwargs: Mapping[str, Any]) -> None:

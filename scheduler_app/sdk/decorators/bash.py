@@ -9,11 +9,13 @@ from scheduler_app.sdk.context import names_for
 from scheduler_app.sdk.decorators.base import DecoratedOperator, make_decorator, need_text
 from scheduler_app.sdk.operators.bash import BashOperator
 from scheduler_app.sdk.operators.python import call_arguments, run_function
+from scheduler_app.sdk.xcom_arg import SET_DURING_EXECUTION
 
 
 class _BashDecoratedOperator(DecoratedOperator, BashOperator):
-    template_fields = (*DecoratedOperator.template_fields, "op_args", "op_kwargs", "env", "cwd")
+    template_fields = ("op_args", "op_kwargs", *BashOperator.template_fields)
     template_ext = ()
+    overwrite_rtif_after_execution = True
     custom_operator_name = "@task.bash"
 
     def __init__(
@@ -29,7 +31,7 @@ class _BashDecoratedOperator(DecoratedOperator, BashOperator):
             python_callable=python_callable,
             op_args=op_args,
             op_kwargs=op_kwargs,
-            bash_command=None,
+            bash_command=SET_DURING_EXECUTION,
             multiple_outputs=False,
             **kwargs,
         )
@@ -37,10 +39,9 @@ class _BashDecoratedOperator(DecoratedOperator, BashOperator):
     def execute(self, context: Any) -> Any:
         names = names_for(context, self.python_callable)
         kwargs = call_arguments(self.python_callable, self.op_args, {**names, **self.op_kwargs}, self.op_kwargs)
-        command = need_text(run_function(self.python_callable, self.op_args, kwargs), "@task.bash")
-        command = self.render_template(command, context)
-        self.bash_command = command
-        return self._run(context, command)
+        self.bash_command = run_function(self.python_callable, self.op_args, kwargs)
+        self.bash_command = self.render_template(need_text(self.bash_command, "@task.bash"), context)
+        return self._run(context, self.bash_command)
 
 
 bash_task = make_decorator(_BashDecoratedOperator, "@task.bash")

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from scheduler_app.sdk.mapping import DictsInput, ProductInput, check_mappable
+from scheduler_app.sdk.mapping import DictsInput, ProductInput, check_dicts, check_mappable
 from scheduler_app.sdk.nearest import did_you_mean
 from scheduler_app.sdk.task_group import MappedArgument, MappedTaskGroup, TaskGroup
 from scheduler_app.sdk.xcom_arg import XComArg
@@ -62,8 +62,7 @@ class GroupFactory:
     def expand_kwargs(self, kwargs: Any) -> Any:
         """One instance of the group for each dict of arguments; the dicts name every argument without a default."""
         check_mappable("expand_kwargs", "kwargs", kwargs)
-        if isinstance(kwargs, Mapping):
-            raise TypeError("expand_kwargs() takes a list of dicts; it got one dict.")
+        check_dicts(kwargs)
         if isinstance(kwargs, XComArg):
             names = [
                 name

@@ -91,8 +91,6 @@ class ExternalTaskSensor(BaseSensorOperator):
             raise ValueError(
                 f"Sensor {self.task_id!r}: give one of external_task_id, external_task_ids, external_task_group_id."
             )
-        if external_task_ids is not None and len(set(external_task_ids)) < len(list(external_task_ids)):
-            raise ValueError(f"Sensor {self.task_id!r}: external_task_ids has an id twice.")
         self.external_dag_id = external_dag_id
         self.external_task_id = external_task_id
         self.external_task_ids = [external_task_id] if external_task_id is not None else external_task_ids
@@ -180,6 +178,9 @@ class ExternalTaskSensor(BaseSensorOperator):
             )
 
     def execute(self, context: Any) -> Any:
+        ids = list(self.external_task_ids or ())  # templates until now
+        if len(set(ids)) < len(ids):
+            raise ValueError(f"Sensor {self.task_id!r}: external_task_ids has an id twice.")
         if not self.deferrable:
             return super().execute(context)
         from scheduler_app.sdk.triggers.external_task import WorkflowTrigger
