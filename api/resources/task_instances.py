@@ -106,7 +106,9 @@ def in_run(actor: Actor, dag_id: str, run_id: str) -> Any:
         return rows.filter(dag_run_id=visible_run(actor, dag_id, run_id).pk)
     if dag_id != "~":
         return rows.filter(dag_run__dag_id=visible(actor, dag_id).dag_id)
-    return rows if run_id == "~" else rows.filter(dag_run__run_id=run_id)
+    if run_id != "~":
+        raise errors.Problem(400, "dag_id is required when dag_run_id is specified")
+    return rows
 
 
 def tasks_of_group(actor: Actor, dag_id: str, group_id: str) -> Q:

@@ -197,7 +197,11 @@ class TaskGroup(DAGNode):
         """Those of a group without tasks are the ones before it: `a >> empty >> b` puts a before b."""
         if any(True for _ in self.iter_tasks()) or self.dag is None:
             return self.leaves
-        return [self.dag.get_task(task_id) for task_id in sorted(self.upstream_task_ids)]
+        groups = self.dag.task_group_dict
+        before = [self.dag.get_task(task_id) for task_id in sorted(self.upstream_task_ids)]
+        return before + [
+            task for group_id in self.upstream_group_ids if group_id for task in groups[group_id]._last_tasks()
+        ]
 
     def update_relative(self, other: Any, upstream: bool = True, edge_modifier: Any = None) -> None:
         """``other`` was connected to this group (``upstream``: it comes before)."""

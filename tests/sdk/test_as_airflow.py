@@ -96,7 +96,7 @@ def test_ids_that_a_sensor_names_twice_are_known_when_it_runs() -> None:
     with DAG("d") as dag:
         ExternalTaskSensor(task_id="wait", external_dag_id="other", external_task_ids=["a", "a"])
     outcome = attempt(dag, "wait", MemoryPort())
-    assert outcome["outcome"] == "failed"
+    assert outcome["state"] == "failed"
     assert "has an id twice" in outcome["error"]["message"]
 
 

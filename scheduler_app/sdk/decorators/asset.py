@@ -19,9 +19,6 @@ _DAG_ARGUMENTS = frozenset(inspect.signature(DAG.__init__).parameters) - {"self"
 class _AssetMainOperator(PythonOperator):
     """Calls the function: inlets by their names, ``self`` is the asset, context names as usual."""
 
-    template_fields = ("op_args", "op_kwargs")
-    custom_operator_name = "@asset"
-
     def __init__(self, *, definition: Any, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.definition = definition

@@ -19,7 +19,8 @@ class FileSensor(BaseSensorOperator):
     The default connection need not exist; paths then begin at the root.
     """
 
-    template_fields = ("filepath",)
+    template_fields = ("filepath", "fs_conn_id")
+    ui_color = "#91818a"
 
     def __init__(
         self,

@@ -56,18 +56,22 @@ class TimeDeltaSensorAsync(TimeDeltaSensor):
 class WaitSensor(BaseSensorOperator):
     """Waits for ``time_to_wait`` from now: a timedelta, or minutes."""
 
+    template_fields = ("time_to_wait",)
+
     def __init__(self, time_to_wait: dt.timedelta | int, deferrable: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.time_to_wait = dt.timedelta(minutes=time_to_wait) if isinstance(time_to_wait, int) else time_to_wait
+        self.time_to_wait = time_to_wait
         self.deferrable = deferrable
 
     def execute(self, context: Any) -> None:
+        wait = self.time_to_wait
+        wait = wait if isinstance(wait, dt.timedelta) else dt.timedelta(minutes=int(wait))
         if not self.deferrable:
-            time.sleep(self.time_to_wait.total_seconds())
+            time.sleep(wait.total_seconds())
             return
         from scheduler_app.sdk.triggers.temporal import TimeDeltaTrigger
 
-        self.defer(trigger=TimeDeltaTrigger(self.time_to_wait, end_from_trigger=True), method_name="execute_complete")
+        self.defer(trigger=TimeDeltaTrigger(wait, end_from_trigger=True), method_name="execute_complete")
 
     def execute_complete(self, context: Any, event: Any = None) -> None:
         """The time is over."""
