@@ -66,8 +66,7 @@ SHAPES: Final[dict[str, str]] = {
     "BulkResponse": "create:BulkActionResponse? update:BulkActionResponse? delete:BulkActionResponse?",
     "ClearPartitionsResponse": "dag_runs_cleared:int task_instances_cleared:int dry_run:flag",
     "ClearTaskInstanceCollectionResponse": """
-        task_instances:[TaskInstanceResponse|NewTaskResponse] total_entries:int total_entries_limit~:int?
-        next_cursor~:text? previous_cursor~:text?""",
+        task_instances:[TaskInstanceResponse|NewTaskResponse] total_entries:int""",
     "Config": "sections:[ConfigSection]",
     "ConfigOption": "key:text value:text|[any]",
     "ConfigSection": "name:text options:[ConfigOption]",

@@ -182,7 +182,7 @@ def _details(row: DagModel, doc: dict[str, Any]) -> dict[str, Any]:
         "start_date": stamp(row.start_date),
         "end_date": stamp(row.end_date),
         "is_paused_upon_creation": doc.get("is_paused_upon_creation"),
-        "params": _params(doc),
+        "params": {name: _param(value) for name, value in doc.get("params", {}).items()},
         "render_template_as_native_obj": bool(doc.get("render_template_as_native_obj", False)),
         "template_search_path": doc.get("template_search_path"),
         "timezone": row.timezone,
@@ -194,18 +194,11 @@ def _details(row: DagModel, doc: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _params(doc: dict[str, Any]) -> dict[str, Any]:
-    """In the order in which the file has them."""
-    params = doc.get("params", {})
-    return {name: shown_param(params[name]) for name in doc.get("param_order") or params}
-
-
-def shown_param(value: Any) -> dict[str, Any]:
+def _param(value: Any) -> dict[str, Any]:
     return {
         "value": wire.plain(value.get("value")),
         "schema": value.get("schema", {}),
         "description": value.get("description"),
-        "source": None,
     }
 
 

@@ -25,11 +25,6 @@ from ..render import file_token, stamp, took
 _NOT_BACKFILLABLE = frozenset({"null", "once", "continuous", "asset", "events"})
 
 
-def is_partitioned(row: DagModel) -> bool:
-    timetable = row.timetable or {}
-    return timetable.get("kind") == "partitioned" or "partition" in timetable
-
-
 def dag(row: DagModel) -> dict[str, Any]:
     """``DAGResponse``; needs the row's tags prefetched."""
     kind = (row.timetable or {}).get("kind")
@@ -47,9 +42,9 @@ def dag(row: DagModel) -> dict[str, Any]:
         "relative_fileloc": row.relative_fileloc,
         "fileloc": row.fileloc,
         "description": row.description,
-        "timetable_summary": None if kind == "null" else row.timetable_summary,
+        "timetable_summary": row.timetable_summary,
         "timetable_description": row.timetable_description,
-        "timetable_partitioned": is_partitioned(row),
+        "timetable_partitioned": kind == "partitioned" or "partition" in (row.timetable or {}),
         "timetable_periodic": row.timetable_periodic,
         "tags": [{"name": tag.name, "dag_id": row.dag_id, "dag_display_name": name} for tag in row.tags.all()],
         "max_active_tasks": row.max_active_tasks,
@@ -115,8 +110,7 @@ def task_instances_of(rows: Iterable[TaskInstance]) -> dict[str, Any]:
     """The answer about task instances that an action picked, in a stable order."""
     full = queries.task_instances(TaskInstance.objects.filter(pk__in=[row.pk for row in rows]))
     found = task_instances(list(full.order_by("dag_run_id", "task_id", "map_index")))
-    unpaged = {"total_entries_limit": None, "next_cursor": None, "previous_cursor": None}
-    return {"task_instances": found, "total_entries": len(found), **unpaged}
+    return {"task_instances": found, "total_entries": len(found)}
 
 
 def task_instances(rows: list[TaskInstance]) -> list[dict[str, Any]]:

@@ -152,8 +152,6 @@ class RunsView(Endpoint):
 
     def post(self, request: Request, dag_id: str) -> Response:
         body = bodies.read(request, TriggerBody)
-        if body.get("partition_key") is not None and not documents.is_partitioned(visible(self.actor, dag_id)):
-            raise errors.Problem(400, f"Dag '{dag_id}' is not a partitioned Dag and does not accept a partition_key.")
         run = trigger.trigger_run(
             self.actor,
             dag_id,

@@ -159,16 +159,11 @@ class GroupPatchView(_OneTask):
 class TaskIds(serializers.Field[Any, Any, Any, Any]):
     """A list of task ids and [task id, map index] pairs."""
 
-    default_error_messages = {
-        "empty": "Value error, task_ids list should have at least 1 element.",
-        "shape": "Input should be a list of task ids and [task id, map index] pairs",
-    }
+    default_error_messages = {"shape": "Input should be a list of task ids and [task id, map index] pairs"}
 
     def to_internal_value(self, data: Any) -> list[str | tuple[str, int]]:
         if not isinstance(data, list):
             self.fail("shape")
-        if not data:
-            self.fail("empty")
         return [self._one(item) for item in data]
 
     def _one(self, item: Any) -> str | tuple[str, int]:
@@ -206,10 +201,7 @@ class ClearBody(bodies.Body):
     note = bodies.Text(required=False, allow_null=True, max_length=bodies.NOTE)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        said = (
-            self.initial_data
-        )  # only_failed is true unless it is said: a client that says only_running means no clash
-        if said.get("only_failed") and said.get("only_running"):
+        if attrs["only_failed"] and attrs["only_running"]:
             raise serializers.ValidationError("only_failed and only_running both are set to True", code="value_error")
         if (attrs.get("start_date") or attrs.get("end_date")) and attrs.get("dag_run_id"):
             raise serializers.ValidationError(
@@ -228,20 +220,18 @@ class ClearView(Endpoint):
     def post(self, request: Request, dag_id: str) -> Response:
         body = bodies.read(request, ClearBody)
         run_id = body.get("dag_run_id")
-        # without a run there is nothing that past and future could be counted from: they open the range of dates
-        open_end, open_start = (run_id is None and body[name] for name in ("include_future", "include_past"))
         wanted = selection.Wanted(
             dag_id,
             tasks=body.get("task_ids"),
             runs=[run_id] if run_id is not None else None,
             upstream=body["include_upstream"],
             downstream=body["include_downstream"],
-            future=body["include_future"] and not open_end,
-            past=body["include_past"] and not open_start,
+            future=body["include_future"],
+            past=body["include_past"],
             only_failed=body["only_failed"],
             only_running=body["only_running"],
-            start_date=None if open_start else body.get("start_date"),
-            end_date=None if open_end else body.get("end_date"),
+            start_date=body.get("start_date"),
+            end_date=body.get("end_date"),
         )
         if body["dry_run"]:
             return _answer(selection.picked(self.actor, wanted))

@@ -106,9 +106,7 @@ def in_run(actor: Actor, dag_id: str, run_id: str) -> Any:
         return rows.filter(dag_run_id=visible_run(actor, dag_id, run_id).pk)
     if dag_id != "~":
         return rows.filter(dag_run__dag_id=visible(actor, dag_id).dag_id)
-    if run_id != "~":
-        raise errors.Problem(400, "dag_id is required when dag_run_id is specified")
-    return rows
+    return rows if run_id == "~" else rows.filter(dag_run__run_id=run_id)
 
 
 def tasks_of_group(actor: Actor, dag_id: str, group_id: str) -> Q:

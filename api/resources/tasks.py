@@ -14,7 +14,7 @@ from scheduler_app.engine.graph import Graph
 from .. import errors, params
 from ..endpoint import Endpoint
 from ..render import time_delta
-from .dags import shown_param, visible
+from .dags import visible
 from .task_instances import visible_task
 
 #: ``order_by`` → how a task is compared; tasks without a value come last
@@ -58,17 +58,11 @@ def document(task: Task, graph: Graph) -> dict[str, Any]:
         "downstream_task_ids": sorted(task.downstream),
         "doc_md": task.doc_md,
         "operator_name": task.shown_operator,
-        "params": _params(task, graph),
+        "params": {},
         "class_ref": {"class_name": task.operator_name, "module_path": task.operator_module},
         "is_mapped": task.mapped is not None,
         "extra_links": list(task.extra_links),
     }
-
-
-def _params(task: Task, graph: Graph) -> dict[str, Any]:
-    """What a run gives the task: the DAG's params and, before those of the same name, its own."""
-    of_dag = {name: {**shown_param(value), "source": "dag"} for name, value in graph.dag.params.items()}
-    return of_dag | {name: {**shown_param(value), "source": "task"} for name, value in task.params.items()}
 
 
 class TasksView(Endpoint):

@@ -113,7 +113,10 @@ class XComView(Endpoint):
 
     def get(self, request: Request, dag_id: str, dag_run_id: str, task_id: str, xcom_key: str) -> Response:
         query = request.query_params
-        params.get(query, "deserialize", params.flag, False)  # values of user classes are rebuilt in tasks only
+        if params.get(query, "deserialize", params.flag, False):
+            raise errors.Problem(
+                400, "XCom deserialization is disabled: values of user classes are rebuilt in tasks only."
+            )
         index = params.get(query, "map_index", params.whole, -1)
         stringify = params.get(query, "stringify", params.flag, False)
         rows = queries.xcoms(access.xcoms(self.actor)).filter(
