@@ -108,11 +108,11 @@ def _renew(run_ids: Sequence[int], graph: Graph, version: UUID, task_ids: Sequen
     creation.renew_tasks(run_ids, graph, version, list(graph.tasks))
 
 
-def make_anew(runs: Iterable[tuple[int, datetime | None, UUID | None]]) -> None:
+def make_anew(runs: Iterable[tuple[int, datetime | None, UUID | None]]) -> int:
     """Task instances that were deleted, in runs that go on: whatever comes after them would wait for ever.
 
     One for each task of the run's version that has none, of whatever index; given (run key, logical date, version).
-    The runs must be locked.
+    The runs must be locked. Returns how many were missing.
     """
     having = [(key, at, version) for key, at, version in runs if version is not None]
     compiled, _ = graphs.readable(version for _, _, version in having)
@@ -120,5 +120,7 @@ def make_anew(runs: Iterable[tuple[int, datetime | None, UUID | None]]) -> None:
     for key, logical_date, version in having:
         if version in compiled:
             alike[version, task_ids_at(compiled[version], logical_date)].append(key)
-    for (version, task_ids), keys in alike.items():
+    return sum(
         creation.insert_missing_tasks(keys, compiled[version], version, task_ids)
+        for (version, task_ids), keys in alike.items()
+    )

@@ -8,6 +8,7 @@ from scheduler_app.access import system
 from scheduler_app.actions import clear, runs, selection, task_instances
 from scheduler_app.models import Audit, TaskInstance
 from tests.scheduler.scene import Scene
+from tests.scheduler.test_isolation import unreadable
 
 ANN = system("person", "ann")
 
@@ -48,6 +49,21 @@ def test_a_run_that_has_not_started_yet_makes_it_anew_too(scene: Scene) -> None:
     delete(scene, run, "a", "b")
     scene.phase("schedule_tasks")
     assert scene.states(run) == {"a": None, "b": None}
+
+
+def test_what_is_deleted_while_the_run_cannot_be_looked_at_is_made_once_it_can(scene: Scene) -> None:
+    run = scene.run("a >> b")
+    done(scene, run, "a")
+    with unreadable("dag"):
+        task_instances.delete(ANN, selection.Wanted("dag", tasks=["a"], runs=[run.run_id]), scene.now)
+        clear.clear(ANN, selection.Wanted("dag", tasks=["b"], runs=[run.run_id]), scene.now)
+        scene.settle()
+        assert scene.states(run) == {"b": None}
+    scene.wait(60)
+    done(scene, run, "a")
+    done(scene, run, "b")
+    run.refresh_from_db()
+    assert (run.state, scene.states(run)) == ("success", {"a": "success", "b": "success"})
 
 
 @pytest.mark.parametrize("how", ["clear", "queue again"])

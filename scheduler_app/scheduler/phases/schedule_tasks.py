@@ -341,13 +341,11 @@ def _fail_fast(one: _Looked) -> list[Move]:
 
 
 def _end_runs(looked: Sequence[_Looked], tick: Tick) -> list[RunRow]:
-    """Ends the runs in which nothing is open any more, and those that can never move again; returns those that only
-    the run before them can move."""
+    """Ends runs in which nothing is open, or can ever move; returns those that only the run before them can move."""
     quiet = [one for one in looked if not one.found.expand and not any(m.verb == "schedule" for m in one.found.moves)]
     if not quiet:
         return []
-    asked = db.fetch(_OPEN, {"runs": [one.row.id for one in quiet]}, keep_plan=True)
-    open_now = {key: (is_open, moving) for key, is_open, moving in asked}
+    open_now = {key: how for key, *how in db.fetch(_OPEN, {"runs": [one.row.id for one in quiet]}, keep_plan=True)}
     finished: list[_Looked] = []
     waiting: list[RunRow] = []
     for one in quiet:
@@ -358,14 +356,17 @@ def _end_runs(looked: Sequence[_Looked], tick: Tick) -> list[RunRow]:
             continue
         elif one.only is None:
             one.ended = deadlock(one.graph, one.tis, one.found)
-            if one.ended is None and "past" in one.found.waiting and one.found.next_check_at is None:
+            if one.ended and following.make_anew([(one.row.id, one.row.logical_date, one.row.version_id)]):
+                one.ended = None  # it waited for what somebody deleted while it could not be looked at
+                Wake.objects.add([one.row.id], "task_deleted", tick.now)
+            elif one.ended is None and "past" in one.found.waiting and one.found.next_check_at is None:
                 waiting.append(one.row)
         elif one.found.next_check_at is None:
             Wake.objects.add([one.row.id], "nothing_moves", tick.now)
     deciding = facts.leaf_states({one.row.id: one.graph.deciding for one in finished})
     for one in finished:
-        rule = one.graph.dag.run_state
-        one.ended = outcome(one.graph, deciding.get(one.row.id, ()), all_ended=True, rule=rule)  # type: ignore[arg-type]
+        decided = deciding.get(one.row.id, ())
+        one.ended = outcome(one.graph, decided, all_ended=True, rule=one.graph.dag.run_state)  # type: ignore[arg-type]
     ending = [one for one in looked if one.ended and one.ended.state]
     cut = [one.row.id for one in ending if one.row.cut_short_at is not None]
     ends = cut_short.outcomes(cut) if cut else {}
