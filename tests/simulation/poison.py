@@ -1,7 +1,7 @@
 """I5: a definition that nobody can read, a schedule that cannot say its next slot, a run whose look raises.
 
 One of them may be there for a while, also when everything else comes to its end; whatever has nothing to do with it
-goes on all the same. Once it is mended its own DAG goes on too, and no error is left behind.
+goes on all the same. Once it is mended its own DAG goes on too.
 """
 
 from __future__ import annotations
