@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from scheduler_app.actions import clear, mark, runs, selection, task_instances
+from scheduler_app.actions.errors import ActionError
 
 from .deeds import Deed
 from .people import PERSON, a_run, a_task, asked
@@ -43,7 +44,7 @@ def clears_a_task(world: World) -> Deed | None:
         return None
     rng = world.rng
     wanted = _wanted(world, found)
-    expect = [row.pk for row in selection.picked(PERSON, wanted)] if rng.random() < 0.3 else None
+    expect = _preview(wanted) if rng.random() < 0.3 else None
     options: dict[str, Any] = {
         "latest_version": rng.random() < 0.3,
         "reset_runs": rng.random() < 0.9,
@@ -59,6 +60,14 @@ def clears_a_task(world: World) -> Deed | None:
             _reset_later(world, done)
 
     return asked(world, f"{found}", lambda: clear.clear(PERSON, wanted, now, **options), then)
+
+
+def _preview(wanted: selection.Wanted) -> list[int] | None:
+    """None where it is refused: then the deed is refused too."""
+    try:
+        return [row.pk for row in selection.picked(PERSON, wanted)]
+    except ActionError:
+        return None
 
 
 def _reset_later(world: World, done: clear.Cleared) -> None:
