@@ -44,9 +44,12 @@ def calm_down(world: World) -> None:
 
 
 def _end_schedule(world: World, dag: DagModel) -> None:
+    """Its author gives it an end; what was wrong with the old schedule is forgotten, as with any other one."""
     dag.end_date = world.now
     schedules.plan_next(dag, world.now)
-    dag.save(update_fields=["end_date", *schedules.NEXT_COLUMNS])
+    dag.schedule_error, dag.schedule_failures, dag.backoff_until = None, 0, None
+    errors = ("schedule_error", "schedule_failures", "backoff_until")
+    dag.save(update_fields=["end_date", *schedules.NEXT_COLUMNS, *errors])
 
 
 def mend(world: World) -> None:
