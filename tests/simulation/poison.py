@@ -61,7 +61,6 @@ def _remember(world: World, poison: Poison | None) -> str:
     if poison is None:
         return "nothing to spoil"
     world.spoilt[poison.dag_id] = poison
-    world.ever_spoilt.add(poison.dag_id)
     return poison.text
 
 

@@ -122,9 +122,8 @@ class World:
     #: runs that had ended when a person cleared tasks of theirs and said that the run stays as it is
     left_ended: set[int] = field(default_factory=set)
     keeping = KEEPING
-    #: what is spoilt now, by DAG, and the DAGs of which something ever was
+    #: what is spoilt now, by DAG
     spoilt: dict[str, Poison] = field(default_factory=dict)
-    ever_spoilt: set[str] = field(default_factory=set)
     #: what phases raised
     errors: list[tuple[str, BaseException]] = field(default_factory=list)
     under_way: Deed | None = None
